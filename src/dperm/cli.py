@@ -29,6 +29,7 @@ from dperm import __version__, extras, processor
 from dperm.core.experiment import locate
 from dperm.core.names import hint, no_option, option_names
 
+IN_KEYS = "nothing"  # words of the command line
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse, as ``PARSERS`` says
 KEYS = "keys"  # the command's own key=value
@@ -260,6 +261,14 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     ends with one line and exit code 1, or with a traceback if the environment variable
     ``DPERM_DEBUG`` is set.
     """
+    from dperm.core.experiment import run_spec
+
+    _log()
+    with _refusing():
+        made = run_spec.told(arguments)
+        if made is not None:
+            _note(made, run(function_of(command), made))
+            return
     from dperm.core.experiment import composition, config
 
     def job(*composed: Any) -> None:  # once for each of a multirun
@@ -274,7 +283,8 @@ def run_stage(command: Command, arguments: list[str]) -> None:
             if is_json:
                 print(as_json(written[0]))
 
-    _log()
+    if run_spec.OPTION in arguments:  # whose file has gone
+        arguments = arguments[: arguments.index(run_spec.OPTION)]
     is_json = command.function == CLAIMS and JSON in arguments
     if is_json:
         arguments = [word for word in arguments if word != JSON]

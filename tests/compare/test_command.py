@@ -1,6 +1,7 @@
 """``dperm try``: words, files and what comes of them."""
 
 import importlib
+import re
 import sys
 
 import numpy as np
@@ -260,6 +261,43 @@ def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
         *("epsilon of DP-CD, DP-GD, mine holds given: n", "no release"),
     ):
         assert text in told
+
+
+def test_the_first_line_answers_and_a_picture_and_a_page_are_written(mine, caplog):
+    """The page needs no other file, and hands on no text as HTML."""
+    caplog.set_level("INFO")
+    table = drawn(False)
+    written("<i>.csv", table)
+    words = [
+        "<i>.csv",
+        "target=y",
+        "solvers=[dp_gd,moments]",
+        "fresh=2",
+        "epsilon=[2,9]",
+    ]
+    told = command.compare(parse(words), is_page=True)
+    first, second = told.splitlines()[:2]
+    for line, epsilon in ((first, 2), (second, 9)):
+        assert line.startswith(f"At epsilon {epsilon} with 64 records and 3 features")
+    folder = mine / "results/try/_i_"
+    assert (folder / "try.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "try.html").read_text("utf-8")
+    assert first in page and "data:image/png;base64," in page and "<i>" not in page
+    assert "&lt;i&gt;" in page and "no release" in page
+    assert not re.search(r'(?:src|href)="(?!data:)', page)
+    said = [record.getMessage() for record in caplog.records]
+    grid = len(planned(parse(words))[1][0].grid)  # moments cannot do this
+    count = 2 * (2 * 2 + race.TUNED * grid)
+    (before,) = (k for k, line in enumerate(said) if "methods: about" in line)
+    (after,) = (k for k, line in enumerate(said) if "1 of 2 methods have run" in line)
+    assert said[before].startswith(f"{count} fits of 1 methods: about ")
+    assert before < after and "left" in said[after] and "left" not in said[after + 1]
+
+
+def test_without_the_word_there_is_no_page(mine):
+    command.compare(parse(["mine.csv", "target=y", "solvers=dp_gd", "fresh=2"]))
+    names = {path.name for path in (mine / "results/try/mine").iterdir()}
+    assert names == {"try.csv", "try.png"}
 
 
 def test_methods_are_chosen_for_one_who_names_none(mine):

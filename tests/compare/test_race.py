@@ -113,7 +113,68 @@ def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
 
     monkeypatch.setattr(Case, "fit", fit)
     race.rows(made, method, [5.0], 3, 4, tunings=["grid"])
-    assert len(seen - {*found["run_seed"]}) == race.TUNED
+    assert len(seen - {*found["run_seed"]}) == race.TUNED == race.tries(made)
+
+
+def test_every_setting_that_was_tried_has_rows(monkeypatch):
+    """The least mean of them is chosen; a setting that is refused has its reason."""
+    made = case()
+    grid = {"curvature": [0.1, 1.0, 1000.0]}
+    method = one("objective_perturbation", **grid)
+    rows = race.rows(made, method, [1.0], 3, 2, keeps_tried=True)
+    found = pd.DataFrame(rows)
+    tried = found[found["tuning"] == race.TRIED]
+    ran = tried[tried["status"] == "ok"].groupby("setting")["excess"]
+    assert (ran.count() == race.TUNED).all() and len(ran) == 2
+    (gap,) = tried[tried["status"] == "gap"].to_dict("records")
+    assert gap["setting"] == "curvature 1000" and gap["reason"]
+    assert {*found[found["tuning"] == "grid"]["setting"]} == {ran.mean().idxmin()}
+    assert not {*tried["run_seed"]} & {
+        *found[found["tuning"] != race.TRIED]["run_seed"]
+    }
+    kept = race.rows(made, method, [1.0], 3, 2)
+    assert [row["excess"] for row in kept] == [
+        row["excess"] for row in rows if row["tuning"] != race.TRIED
+    ]
+    monkeypatch.setattr(race, "SLOW", 10)
+    few = pd.DataFrame(race.rows(made, method, [1.0], 3, 2, keeps_tried=True))
+    assert (few["tuning"] == race.TRIED).sum() == 3 and race.tries(made) == 1
+
+
+def test_accuracy_is_the_share_of_held_out_labels_that_are_right():
+    made = case()
+    share = made.y.mean()
+    constant, free = made.ends()
+    assert constant["accuracy"] == np.mean(made.y_held == (share > 0.5))
+    assert free["accuracy"] > constant["accuracy"]
+    (row,) = race.rows(made, one("dp_gd"), [9.0], 3, 1, tunings=["default"])
+    told = {"classes": (0.0, 1.0), "bounds": made.declared["bounds"], "setting": {}}
+    model = DPClassifier("dp_gd", epsilon=9.0, random_state=row["run_seed"], **told)
+    model.fit(made.X, made.y)
+    assert row["accuracy"] == np.mean(model.predict(made.X_held) == made.y_held)
+    assert np.isnan(case(real=True).ends()[1]["accuracy"])
+
+
+def test_the_number_of_fits_that_is_announced_is_that_of_the_fits(monkeypatch):
+    made, method = case(), one("dp_gd", steps=[2, 3], step=[1.0, 0.1])
+    seen, real = [], Case.fit
+
+    def fit(self, method, epsilon, setting, seed):
+        seen.append(seed)
+        return real(self, method, epsilon, setting, seed)
+
+    monkeypatch.setattr(Case, "fit", fit)
+    for tunings in (["default"], ["default", "grid"]):
+        seen.clear()
+        race.rows(made, method, [1.0], 3, 4, tunings)
+        assert len(seen) == race.fits(made, method, 4, tunings)
+    seen.clear()
+    (seconds,) = race.expected(made, [method], [1.0, 3.0], 4, ["default"])
+    assert len(seen) == 2 and 0 < seconds < 60
+    assert race.expected(made, [one("moments")], [1.0], 4, ["default"]) == [0.0]
+    assert [race.duration(s) for s in (0.2, 61, 300, 7200)] == [
+        *("1 s", "61 s", "5 minutes", "2.0 hours")
+    ]
 
 
 def test_the_race_is_the_same_for_any_name_and_number_of_workers():
@@ -280,6 +341,7 @@ EXCESSES = {
 def table():
     rows = [
         {"problem": "mine", "solver": name, "epsilon": 1.0, "tuning": tuning, "n": 9,
+         "p": 3, "accuracy": 0.5,
          "excess": excess, "seconds": 0.5, "metric": "AUC", "test": 0.7 + 0.1 * k,
          "true_epsilon": 1.0 if k == 0 else np.nan, "given": "n", "setting": "step 1",
          "status": "ok", "reason": ""}
@@ -306,7 +368,21 @@ def test_whom_to_take_and_that_none_beats_the_constant(table):
     (alone, *_) = race.recommended(table[table["solver"] == "C"])
     assert "none beats the best constant; least is C" in alone and "take" not in alone
     text = race.words(table)
+    assert text.startswith("At epsilon 1 with 9 records and 3 features expect to keep ")
     assert "it cannot" in text and "epsilon of A, B, C holds given: n" in text
+
+
+def test_the_answer_is_one_sentence_an_epsilon(table):
+    """Of methods without tuning, which no epsilon pays for."""
+    (sentence,) = race.answers(table)
+    assert sentence == (
+        "At epsilon 1 with 9 records and 3 features expect to keep 40 % [15, 65] of "
+        "what can be learned; take A."
+    )
+    (none,) = race.answers(table[table["solver"] == "C"])
+    assert none.endswith("expect to learn nothing; no method beats the best constant.")
+    (free,) = race.answers(table[table["tuning"] != "default"])
+    assert free.endswith("take A, tuned for free.")
 
 
 # --- a peer ---------------------------------------------------------------------------
@@ -325,22 +401,40 @@ np.savez(sys.argv[2], scores=np.full((*shape, len(X)), best),
 """
 
 
-def test_another_library_is_measured_like_ours(tmp_path, monkeypatch):
+@pytest.fixture
+def library(tmp_path):
     (tmp_path / "fake.py").write_text(FAKE)
-    monkeypatch.setattr(peers, "SCRIPT", tmp_path / "fake.py")
-    found = pd.DataFrame(peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2]))
+    return peers.Library("fake", (), tmp_path / "fake.py", "its own", is_slow=True)
+
+
+def test_another_library_is_measured_like_ours(library, monkeypatch):
+    found = pd.DataFrame(
+        peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2], library)
+    )
     assert found["epsilon"].tolist() == [1.0, 1.0, 3.0, 3.0]
     assert found["excess"].to_numpy() == pytest.approx(1.0)
-    assert (found["test"] == 0.5).all() and (found["given"] == peers.NOTE).all()
+    assert (found["test"] == 0.5).all() and (found["given"] == "its own").all()
+    monkeypatch.setattr(peers, "SLOW", 10)
+    assert len(peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2], library)) == 2
+
+
+def test_scores_that_are_not_affine_may_be_below_the_least_loss(library):
+    made = case()
+    sure = np.where(made.y == made.declared["classes"][1], 50.0, -50.0)
+    with pytest.raises(NotCertifiedError):
+        made.measured(sure, made.y_held)
+    assert made.measured(sure, made.y_held, is_affine=False)["excess"] < 0
+    assert not peers.INTERPRET.is_affine and peers.DIFFPRIVLIB.is_affine
 
 
 def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(peers, "SCRIPT", tmp_path / "absent.py")
-    (row,) = peers.rows(case(), sys.executable, [1.0], [1])
+    absent = peers.Library(
+        "no_such_library_at_all", ("x==1",), tmp_path / "absent.py", ""
+    )
+    (row,) = peers.rows(case(), sys.executable, [1.0], [1], absent)
     assert row["status"] == "gap" and "absent.py" in row["reason"]
-    monkeypatch.setattr(peers, "NAME", "no_such_library_at_all")
     failed, steps = peers.failed, iter(["0", "1/0"])
     step = lambda _: failed([sys.executable, "-c", next(steps)])  # noqa: E731
     monkeypatch.setattr(peers, "failed", step)
-    python, reason = peers.environment(Path(tmp_path))
+    python, reason = peers.environment(Path(tmp_path), absent)
     assert python == "" and "cannot be made: ZeroDivisionError" in reason

@@ -106,7 +106,7 @@ def test_no_statement_of_a_paper_is_lost(of):
     errata = " ".join((ROOT / "docs/papers/errata.md").read_text().split())
     lost = []
     for name, statements in listed.items():
-        places = {claim.place for claim in judging.load(of[name])}
+        places = {claim.source for claim in judging.load(of[name])}
         lost += [
             (name, statement)
             for statement, where in statements.items()

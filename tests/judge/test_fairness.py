@@ -67,7 +67,7 @@ def places(claim, middle, low, high):
     other = np.where(outside, VERDICTS.index(FAILS), VERDICTS.index(OPEN))
     loose = (loose_least <= low) & (high <= loose_most)
     ranked = np.sort(np.where(loose, inside, other), axis=1)
-    share = {"all": 1.0, "any": 0.0}.get(claim.need, claim.need)
+    share = {"all": 1.0, "any": 0.0}.get(claim.required, claim.required)
     return ranked[:, max(math.ceil(share * ranked.shape[1]), 1) - 1]
 
 
@@ -83,7 +83,7 @@ def verdicts(claim, numbers, centres):
     }
     own = combined(claim, Finding(OPEN, numbers=first, absent={}, idle={})).verdict
     found = places(claim, *draws)
-    assert VERDICTS[found[0]] == own, f"{claim.place}: the judge says {own}"
+    assert VERDICTS[found[0]] == own, f"{claim.source}: the judge says {own}"
     return found
 
 
@@ -167,7 +167,7 @@ def worlds():
         loaded = claims.load(config)
         theirs = claims.published(config, loaded)
         for claim in loaded:
-            if "proof(" in claim.number or claim.kind in ("cells", "variant"):
+            if "proof(" in claim.estimate or claim.kind in ("cells", "variant"):
                 continue  # exact, and what is printed is 1; or no claim of the paper
             if max(len(groups(part.each)) for part in claim.read().values()) > MANY:
                 continue
@@ -176,7 +176,7 @@ def worlds():
             if not numbers or any(number.bare for number in numbers):
                 continue
             printed = judged(claim, theirs, follow).numbers if claim.table else {}
-            name = f"{config.paper.name} {claim.place} | {claim.says[:60]}"
+            name = f"{config.paper.name} {claim.source} | {claim.statement[:60]}"
             found[name] = Court(config, claim, finding).chances(printed)
     return found
 
@@ -186,13 +186,14 @@ def worlds():
     [
         (10, 1, {"at_least": 7}, SURE, 1),
         (10, 1, {"at_least": 10}, 0, RARE),  # a range that ends at what is true
-        (10, 9, {"at_least": 10, "nearly": 8}, RARE, SURE),  # and that nine must keep
+        # and that nine must keep
+        (10, 9, {"at_least": 10, "tolerance": 8}, RARE, SURE),
         (1, 1, {"above": 1}, 0, RARE),
-        (1, 9, {"above": 1, "need": "any"}, RARE, 1),  # one of nine by luck
+        (1, 9, {"above": 1, "required": "any"}, RARE, 1),  # one of nine by luck
     ],
 )
 def test_an_unfair_or_an_empty_claim_would_be_seen(centre, count, changed, low, high):
-    entry = {"place": "P", "says": "S", "kind": "sentence", "number": "v"}
+    entry = {"source": "P", "statement": "S", "kind": "sentence", "estimate": "v"}
     numbers = {str(k): Number(10.0, 9.0, 100 / 9) for k in range(count)}
     claim = made(entry | changed)
     chance = passing(verdicts(claim, numbers, dict.fromkeys(numbers, centre)))

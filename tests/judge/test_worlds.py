@@ -25,7 +25,7 @@ def key_of(table):
 def named(claim, table):
     """Methods of a table that a claim names, the first ones first."""
     key = key_of(table)
-    text = repr([claim.number, claim.rows, claim.each])
+    text = repr([claim.estimate, claim.rows, claim.each])
     known = [one for one in table[key].unique() if f"{one}" in text] if key else []
     return sorted(known, key=lambda one: text.index(f"{one}"))
 
@@ -130,7 +130,7 @@ def seen():
             if most > MANY or not any(part.table for part in parts):
                 continue
             if judged(claim, tables, arguments).verdict in HELD:
-                name = f"{config.paper.name} {claim.place} {claim.says}"
+                name = f"{config.paper.name} {claim.source} {claim.statement}"
                 found[name] = noticed(claim, tables, arguments)
     return found
 

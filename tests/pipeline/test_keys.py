@@ -146,7 +146,9 @@ def test_the_code_of_a_solver_counts_on_any_axis(config, axis):
         small=None,
     )
     swept = changed(config, "paper.sweeps", {"theorem": sweep})
-    assert "dperm.solvers.fits.ada_ssp" in scopes.sweeping(swept, "theorem", [])
+    assert "dperm.solvers.fits.ada_ssp" in scopes.sweeping(
+        swept, "theorem", [], stages.SWEEPING
+    )
 
 
 def test_a_section_that_is_kept_is_seen_by_each_job_through_its_own_scope():

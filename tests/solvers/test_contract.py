@@ -41,11 +41,13 @@ def test_every_algorithm_has_a_yaml_and_a_twin():
 
 REFUSED = {
     "ada_ssp": {"label": 0.0},
+    "dp_adaptive": {"quantile": 1.0, "sizes": 0.0},
     "dp_cd": {"sampling": "odd"},
     "dp_gcd": {"rule": "GS", "noise": "normal"},
     "dp_gd": {"steps": 0, "momentum": 1.0, "clip": 0.0},
     "dp_gram": {"share": 1.0},
     "dp_minibatch": {"share": 0.0},
+    "dp_newton": {"trace": 0.0, "damping": -1.0},
     "dp_selection": {"features": 0},
     "dp_sgd": {"batch": 0},
     "dp_skgd": {"sampling": "twice", "probabilities": "large", "blocks": -1, "size": 0},

@@ -15,12 +15,15 @@ from dperm.core import solvers
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
+from dperm.core.privacy.ledger import Gaussian
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.fits import (
     ada_ssp,
+    dp_adaptive,
     dp_gd,
     dp_gram,
     dp_minibatch,
+    dp_newton,
     dp_selection,
     hessian_mixing,
     moments,
@@ -28,7 +31,7 @@ from dperm.solvers.fits import (
 )
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import in_rounds
+from dperm.solvers.fits.secret import UndeclaredError, in_rounds
 from dperm.solvers.records import Records, relevance
 from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
 from solvers.test_twins import FITS
@@ -59,6 +62,8 @@ def test_ledgers_state_the_sensitivities_of_the_papers():
         (dp_minibatch, clip, [2 * C], [4]),
         (dp_selection, {**clip, "features": 2}, [2.0, 2 * two], [1, 4]),
         (dp_gram, {**wide, **clip}, [root * R**2, 2 * C], [1, 4]),
+        (dp_adaptive, {**wide, **clip}, [root * R**2, root, 2.0], [1, 4, 4]),
+        (dp_newton, {**wide, "steps": 4}, [2 * R, R**2, 1.0], [4] * 3),
         (hessian_mixing, {**wide, **clip}, [R**2, R, 2 * C], [1, 4, 4]),
     ):
         events = module.ledger(at, 0.7, module.Options(**made)).events
@@ -92,6 +97,95 @@ def test_the_sketches_of_hessian_mixing_and_their_doubt():
     below = hessian_mixing.known(at, R, level, eigenvalue)[0]
     far = (level[0, 0] - R**2 - below) / eigenvalue.scale
     assert norm.sf(far) == pytest.approx(0.1 * at.delta)
+
+
+@pytest.mark.parametrize("z", [0.3, 7.0])
+@pytest.mark.parametrize("module", [dp_gram, dp_adaptive, dp_newton])
+def test_gaussian_releases_spend_the_squared_budget_of_one(module, z):
+    """They compose exactly: shares that do not add up to 1 would be another epsilon."""
+    at = Scaled(able(module))
+    events = module.ledger(at, z, options(module)).events
+    spent = sum(one.count * (one.sensitivity / one.scale) ** 2 for one in events)
+    assert spent == pytest.approx(1 / z**2)
+
+
+def exactly(secret, sensitivity):
+    """What a secret hides, (k, L)."""
+    event = Gaussian(sensitivity, 0.0, 1, "", "")
+    return secret.released(iter([event]), lambda scale, size: np.zeros((size, 1)))
+
+
+def alone(x, y=1.0, loss="logistic", n=6):
+    """A record among zeros, whose scales are 1."""
+    X, labels = np.zeros((n, len(x))), np.ones(n)
+    X[0], labels[0] = x, y
+    return Scaled(declared(build("x", X, labels, loss, Penalty(l2=0.01), 1.0, 1e-5)))
+
+
+def test_changes_that_sensitivities_state_are_attained():
+    """By pairs of records, as each proof says; more than stated is an error."""
+    R, far = 2.0, np.array([[1e4], [0.0]])
+    up, down, none = [-0.01, 5.0], [-0.01, -5.0], [0.0, 0.0]
+    slope, damping = np.array([[0.0], [3.0]]), np.array([0.7])
+    zero = np.zeros((2, 1))
+    Delta = alone(up).newton_change(slope, damping, R)
+    h, strong = R**2 / 4, 0.71
+    assert Delta == pytest.approx(3 * h / (6 * strong**2 + strong * h))
+
+    def gradients(at):
+        return at.clipped_gradient_sum(far, R)
+
+    def traces(at):
+        return at.curvature_sum(zero, R)
+
+    def directions(at):
+        return at.newton_direction(zero, slope, damping, R)
+
+    def units(at):
+        return at.unit_gradient_sum(zero, np.array([0.3]))
+
+    def sizes(at):
+        return at.gradient_sizes(zero, np.array([0.5, 1.0]))
+
+    along = [0.0, 5.0]
+    for asks, one, other, stated in (
+        (gradients, alone(up), alone(down), 2 * R),
+        (traces, alone(along), alone(none), h),
+        (directions, alone(along), alone(none), 1.0),
+        (units, *(alone(up, y, "least_squares") for y in (9.0, -9.0)), 2.0),
+        (sizes, alone(along), alone(none), np.sqrt(2)),
+    ):
+        moved = np.linalg.norm(
+            exactly(asks(one), stated) - exactly(asks(other), stated)
+        )
+        assert moved == pytest.approx(stated, rel=1e-3), asks
+        with pytest.raises(UndeclaredError):
+            exactly(asks(one), 0.99 * stated)
+
+
+def test_no_pair_of_records_moves_a_newton_direction_by_more_than_is_stated():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((5, 3))
+    largest = 0.0
+    for _ in range(300):
+        slope = rng.standard_normal((3, 1))
+        u = rng.standard_normal((3, 1)) * rng.choice([0.0, 1.0])
+        damping = 10 ** rng.uniform(-2, 1, 1)
+        views = []
+        for first in rng.standard_normal((2, 3)) * 10 ** rng.uniform(-1, 2, (2, 1)):
+            rows = np.vstack((first, 0.1 * X[1:]))
+            problem = build("x", rows, np.ones(5), "logistic", Penalty(l2=0.1))
+            secret = Scaled(declared(problem)).newton_direction(u, slope, damping, 1.5)
+            views.append(exactly(secret, 1.0))
+        largest = max(largest, float(np.linalg.norm(views[0] - views[1])))
+    assert 0.3 < largest <= 1 + 1e-9
+
+
+def test_a_clip_is_the_first_edge_with_enough_records_below():
+    edges = np.array([1.0, 2.0, 4.0])
+    histograms = np.array([[5.0, 1.0, 0.0], [4.0, 2.0, 0.0], [1.0, 3.0, 0.0],
+                           [0.0, 4.0, 10.0]])  # fmt: skip
+    assert dp_adaptive.clips(histograms, edges, 5.0).tolist() == [1.0, 4.0, 4.0]
 
 
 @pytest.mark.parametrize("curvature", [1e-2, 1e3])
@@ -165,6 +259,8 @@ SHARP = {  # bounds so wide that nothing is clipped
     ada_ssp: ("least_squares", {"radius": 10.0, "label": 10.0}),
     dp_gd: ("least_squares", {"clip": 100.0, "steps": 600}),
     dp_gram: ("logistic", {"clip": 100.0, "radius": 10.0, "steps": 60}),
+    dp_adaptive: ("least_squares", {"clip": 800.0, "radius": 10.0, "steps": 20}),
+    dp_newton: ("logistic", {"radius": 10.0, "steps": 30}),
     hessian_mixing: ("least_squares", {"clip": 50.0, "radius": 50.0, "rows": 400.0,
                                        "steps": 12}),
 }  # fmt: skip
@@ -236,7 +332,7 @@ def test_wide_problems_are_refused_where_matrices_are_released():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 600)), np.where(np.arange(20) % 2, 1.0, -1.0)
     at = Scaled(build("wide", X, y, "least_squares", PENALTIES["l2"]))
-    for module in (moments, ada_ssp, dp_gram, hessian_mixing):
+    for module in (moments, ada_ssp, dp_gram, dp_adaptive, hessian_mixing):
         assert "600 x 600" in module.refuses(module.Options(), at)
 
 

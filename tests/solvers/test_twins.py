@@ -26,7 +26,14 @@ from dperm.core.privacy.mechanisms import laplace_rows, streams
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, silent
+from dperm.solvers.frank_wolfe import (
+    Noise,
+    bcfw,
+    dp_bcfw,
+    dp_bcfw_noise,
+    dp_fw,
+    silent,
+)
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.streams import Target
 from dperm.solvers.streams.setup import Setup
@@ -174,6 +181,10 @@ FITS = {
                      (SQUARES, SIGNS)),
     "dp_selection": ({"steps": 3, "features": 2, "clip": 0.6}, "elastic", 0.3,
                      (SQUARES, SIGNS)),
+    "dp_adaptive": ({"steps": 3, "radius": 0.7, "quantile": 0.4}, "l2", 0.3,
+                    (SQUARES, SIGNS)),
+    "dp_newton": ({"steps": 3, "radius": 0.7, "share": 0.6, "trace": 0.2}, "l2", 0.3,
+                  (SIGNS,)),
     "dp_gram": ({"steps": 3, "radius": 0.7, "clip": 0.6}, "l2", 0.3, (SQUARES, SIGNS)),
     "hessian_mixing": ({"steps": 2, "radius": 1.5, "clip": 0.6}, "l2", 0.3,
                        (SQUARES,)),
@@ -242,7 +253,7 @@ def test_bcfw(finite_sum, sampling, vertices):
     )
 
 
-@pytest.mark.parametrize("update", dp_bcfw.UPDATES)
+@pytest.mark.parametrize("update", dp_bcfw_noise.UPDATES)
 @pytest.mark.parametrize("scores", ["gradient", "radius"])
 @pytest.mark.parametrize("sketch", [None, 12])
 def test_dp_bcfw(finite_sum, update, scores, sketch):

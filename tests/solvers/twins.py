@@ -577,6 +577,52 @@ def dp_gram(d, options, z, streams):
     return metric_steps(d, options, [H / options.step] * T, z, streams)
 
 
+def dp_adaptive(d, options, z, streams):
+    """The same with clips by noisy histograms (Andrew et al. 2021)."""
+    n, p = d.V.shape
+    R, T, rest = options.radius * math.sqrt(p), options.steps, 1 - options.share
+    V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z / math.sqrt(options.share)
+    Q = gram(V, sigma, streams)
+    H = curvature(d.loss) * floored(Q, max(sigma * math.sqrt(2 * p), 1e-9 * n))
+    H, u = H / options.step, np.zeros(p)
+    edges = [d.bound(options) / 2 ** (k / 2) for k in (6, 5, 4, 3, 2, 1, 0)]
+    for _ in range(T):
+        sizes = np.linalg.norm(d.gradients(u), axis=1)
+        counts = [(sizes <= edge).sum() for edge in edges]
+        counts = np.diff([0, *counts, n])
+        noise = math.sqrt(2 * T / (rest * options.sizes)) * z * normal(streams, 8)
+        below = np.cumsum(counts + noise)[:-1] >= options.quantile * n
+        C = next((edge for edge, is_so in zip(edges, below, strict=True) if is_so),
+                 edges[-1])  # fmt: skip
+        later = z * math.sqrt(T / (rest * (1 - options.sizes)))
+        g = noisy_sum(d.gradients(u), C, later, streams)
+        u = np.linalg.solve(H + ridge(d), H @ u - g)
+    return u
+
+
+def dp_newton(d, options, z, streams):
+    """Algorithm 1 of Ganesh et al. 2023, "double noise", with replace-one constants."""
+    n, p = d.V.shape
+    R, T, rest = options.radius * math.sqrt(p), options.steps, 1 - options.share
+    V, own, u = clipped(d.V, R), d.l2 / d.S**2, np.zeros(p)
+    h = R**2 / 4
+    for _ in range(T):
+        s = expit(-V @ u)
+        g = -V.T @ s + 2 * R * z * math.sqrt(T / options.share) * normal(streams, p)
+        trace = (s * (1 - s) * (V**2).sum(axis=1)).sum()
+        trace += h * z * math.sqrt(T / (rest * options.trace)) * normal(streams)
+        z_last = z * math.sqrt(T / (rest * (1 - options.trace)))
+        rho = 1 / (2 * z_last**2)
+        least = R**2 * (max(trace / n, 0) / R**2 / (n**2 * rho)) ** (1 / 3)
+        lam = options.damping * min(max(least, R**2 / n), n * R**2)
+        whole = g / n + own * u
+        H = V.T @ np.diag(s * (1 - s)) @ V / n + np.diag(own) + lam * np.eye(p)
+        strong = lam + own.min()
+        Delta = np.linalg.norm(whole) * h / (n * strong**2 + strong * h)
+        u = u - np.linalg.solve(H, whole) - Delta * z_last * normal(streams, p)
+    return u
+
+
 def hessian_mixing(d, options, z, streams):
     """Each step in the metric of a fresh sketch of k rows (Lev et al. 2026)."""
     p, T, first = d.V.shape[1], options.steps, options.share * options.eigenvalue

@@ -32,6 +32,7 @@ USUAL = {  # methods if none is named, by whether labels are classes
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
 }
 JSON = "--json"  # print the table's rows as JSON
+HTML = "--html"  # write one page with answer, picture and table
 FEWEST = 10  # records, of which a fifth is held out
 NO_RELEASE = (
     "Ranges and classes that you did not declare, settings of a grid and all of these\n"
@@ -85,7 +86,7 @@ class Request(BaseModel):
     )
     label_bounds: Pair | None = _key("the range of real labels (default: the data's)")
     solvers: list[str] = _key(
-        "names of conf/solver, or of a Python file here; all; diffprivlib",
+        "names of conf/solver, or of a Python file here; all; diffprivlib, interpret",
         [],
     )
     epsilon: list[Positive] = _key(
@@ -129,6 +130,7 @@ def usage() -> str:
         "compare private methods on data of your own, at one true epsilon\n\n"
         + "\n".join(keys)
         + f"\n\n{JSON}          print the table as JSON, its other words on stderr"
+        f"\n{HTML}          write try.html: answer, picture and table in one file"
     )
 
 
@@ -137,8 +139,8 @@ def main(words: list[str]) -> None:
     if not words or {"-h", "--help"} & {*words}:
         print(usage())
     else:
-        request = parse(word for word in words if word != JSON)
-        print(compare(request, is_json=JSON in words))
+        request = parse(word for word in words if word not in (JSON, HTML))
+        print(compare(request, is_json=JSON in words, is_page=HTML in words))
 
 
 # --- words ----------------------------------------------------------------------------
@@ -155,7 +157,7 @@ def parse(words: Iterable[str]) -> Request:
         key, equals, text = word.partition("=")
         name, *below = key.split(".")
         if word.startswith("-"):
-            faults.append(no_option(word, [JSON, "--help"]))
+            faults.append(no_option(word, [JSON, HTML, "--help"]))
         elif not equals and "problem" not in arguments:
             arguments["problem"] = word
         elif below and equals and name in OVERRIDES:
@@ -237,40 +239,54 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
 # --- the race -------------------------------------------------------------------------
 
 
-def compare(request: Request, is_json: bool = False) -> str:
-    """Race the methods of a request, write the table, and return text or its rows.
+def compare(request: Request, is_json: bool = False, is_page: bool = False) -> str:
+    """Race the methods of a request, write the results, and return text or its rows.
 
-    Raises ConfigError for what cannot be carried out, before any run.
+    Table and picture are written, and with ``is_page`` a page with both. Raises
+    ConfigError for what cannot be carried out, before any run.
     """
     import pandas as pd
 
-    from dperm.compare import peers, race
+    from dperm.compare import pages, peers, race
     from dperm.core.experiment.files import write_csv
 
-    case, chosen, python = planned(request)
+    case, chosen, pythons = planned(request)
     written = _file(request, case.name)
     held = len(case.y_held)
     n, p = case.X.shape
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
-    counts = {"fresh": request.fresh, "tunings": request.tunings}
-    runs = race.race(
-        case, chosen, request.epsilon, request.seed, request.workers, **counts
-    )
-    if python:
-        seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
-        rows = peers.rows(case, python, request.epsilon, seeds)
+    counts: dict[str, Any] = {"fresh": request.fresh, "tunings": request.tunings}
+    forecast = race.expected(case, chosen, request.epsilon, **counts)
+    able = [one for one, seconds in zip(chosen, forecast, strict=True) if seconds > 0]
+    fits = sum(race.fits(case, method, **counts) for method in able)
+    fits *= len(race.unique(request.epsilon))
+    length = race.duration(sum(forecast) / request.workers)
+    log.info("%d fits of %d methods: about %s", fits, len(able), length)
+    common = (request.epsilon, request.seed, request.workers, forecast)
+    runs = race.race(case, chosen, *common, **counts)
+    seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
+    for name, python in pythons.items():
+        library = peers.LIBRARIES[name]
+        rows = peers.rows(case, python, request.epsilon, seeds, library)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
-    table = race.means(runs, {method.name: method.label for method in chosen})
+    labels = {method.name: method.label for method in chosen}
+    table = race.means(runs, {**peers.LABELS, **labels})
     table_of_try = table.reindex(columns=race.OF_TRY)
     write_csv(written, table_of_try)
-    log.info("%s", written)
+    picture = written.with_suffix(".png")
+    pages.draw(table, picture)
+    log.info("%s, %s", written, picture.name)
+    if is_page:
+        page = written.with_suffix(".html")
+        pages.write(table, picture, page, NO_RELEASE)
+        log.info("%s", page)
     if is_json:
         return str(table_of_try.to_json(orient="records", indent=1))
     return f"{race.words(table)}\n{NO_RELEASE}"
 
 
-def planned(request: Request) -> tuple[Case, list[Method], str]:
-    """The data, the methods, and the Python of a peer, if that is named.
+def planned(request: Request) -> tuple[Case, list[Method], dict[str, str]]:
+    """The data, the methods, and the Python of each other library that is named.
 
     Raises one ConfigError for all that is wrong with the file and the methods.
     """
@@ -281,7 +297,7 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     names = [*dict.fromkeys(request.solvers)]
     if names == ["all"]:
         names = [*methods.ARENA]
-    method_names = [name for name in names if name != peers.NAME]
+    method_names = [name for name in names if name not in peers.LIBRARIES]
     if not names and case is not None:
         method_names = [*USUAL[case.signed]]
     settings = (request.defaults, request.grids)
@@ -292,13 +308,14 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
             f"defaults, grids: {', '.join(sorted(strange))}: expected a method that "
             f"runs, one of {', '.join(method_names)}; solvers= names others"
         )
-    python = ""
-    if peers.NAME in names:
-        python, reason = peers.environment(Path(_site(request).data.dir))
-        faults += [f"solvers: {peers.NAME}: {reason}"] * bool(reason)
+    pythons = {}
+    for name in (name for name in names if name in peers.LIBRARIES):
+        folder = Path(_site(request).data.dir)
+        pythons[name], reason = peers.environment(folder, peers.LIBRARIES[name])
+        faults += [f"solvers: {name}: {reason}"] * bool(reason)
     if faults or case is None:
         raise ConfigError("; ".join(faults))
-    return case, [method for method in chosen if method is not None], python
+    return case, [method for method in chosen if method is not None], pythons
 
 
 def _method(name: str, *given: Mapping[str, Any]) -> Method:

@@ -13,8 +13,9 @@ counted in standard deviations of the labels. The excess is of linear scores, an
 metric of predictions, which are clipped to declared ranges.
 
 ``default`` tunes nothing. ``grid`` takes the setting with the least mean excess, for
-free: all settings run once, and the best again on other seeds. Fresh runs have seeds
-that chose nothing. Seeds and split do not depend on the name of the data.
+free: all settings run on the same few seeds, and rows of these runs (``tried``) can be
+kept. Fresh runs have seeds that chose nothing. Seeds and split do not depend on the
+name of the data.
 """
 
 from __future__ import annotations
@@ -46,21 +47,53 @@ from dperm.present.tables import number, with_interval
 log = logging.getLogger(__name__)
 
 TUNINGS = ("default", "grid")
+TRIED = "tried"  # of a row: the run of a setting of the grid, on a seed that chooses
 HELD = 0.2  # share of records that are held out, and their seed
 SPLIT = 20240219
-TUNED = 3  # runs of the best settings of a grid, and how many these are
-AHEAD = 3
+TUNED = 3  # runs of every setting of a grid
+SLOW = 200_000  # entries of X from which that is one, as noise decides less there
+LONG = 3.0  # seconds of a fit, which is not made twice to foretell its time
 LARGEST = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be
 COLUMNS = [  # of a run
-    *("problem", "solver", "n", "p", "loss", "epsilon", "tuning", "setting"),
-    *("run_seed", "excess", "metric", "test", "seconds", "true_epsilon", "given"),
-    *("status", "reason"),
+    "problem",
+    "solver",
+    "n",
+    "p",
+    "loss",
+    "epsilon",
+    "tuning",
+    "setting",
+    "run_seed",
+    "excess",
+    "metric",
+    "test",
+    "accuracy",
+    "seconds",
+    "true_epsilon",
+    "given",
+    "status",
+    "reason",
 ]
+MEASURED = ("seconds", "test", "accuracy")
 KEYS = ["problem", "solver", "epsilon", "tuning"]  # of a mean
 OF_TRY = [  # columns of try.csv
-    *("algorithm", "tuning", "epsilon", "true_epsilon", "mean", "ci_low", "ci_high"),
-    *("metric", "test", "seconds", "setting", "given", "solver", "status", "reason"),
+    "algorithm",
+    "tuning",
+    "epsilon",
+    "true_epsilon",
+    "mean",
+    "ci_low",
+    "ci_high",
+    "metric",
+    "test",
+    "accuracy",
+    "seconds",
+    "setting",
+    "given",
+    "solver",
+    "status",
+    "reason",
 ]
 ENDS = {"constant": "the best constant", "no privacy": "without privacy"}
 Row = dict[str, Any]
@@ -137,11 +170,11 @@ class Case:
         """The least loss without privacy, and that of the best constant."""
         return reference(self.X, self._target(self.y), losses.named(self.loss))
 
-    def excess(self, scores: np.ndarray) -> float:
-        """The excess of linear scores (n,) of the fitted records.
+    def excess(self, scores: np.ndarray, is_affine: bool = True) -> float:
+        """The excess of scores (n,) of the fitted records.
 
-        Raises NotCertifiedError if it is negative by more than rounding, which would
-        show that the least loss is not the least.
+        Raises NotCertifiedError if that of affine scores is negative by more than
+        rounding, which would show that the least loss is not the least.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             record_losses = losses_of(
@@ -149,7 +182,7 @@ class Case:
             )
             above = float((record_losses - self.reference.least).mean())
         excess = above / self.reference.gain
-        if excess < -ROUNDING:
+        if is_affine and excess < -ROUNDING:
             raise NotCertifiedError(
                 f"{self.name}: found an excess of {excess:g}, expected 0 or more: the "
                 "least loss without privacy is wrong. This is an error of dperm"
@@ -163,30 +196,49 @@ class Case:
         y = self._target(self.y_held)
         return float(roc_auc_score(y, scores)) if len({*y}) == 2 else float("nan")
 
+    def accuracy(self, scores: np.ndarray) -> float:
+        """Share of the held-out records whose sign of the score is right.
+
+        NaN for numbers.
+        """
+        if not self.signed:
+            return float("nan")
+        return float(((scores > 0) == (self._target(self.y_held) > 0)).mean())
+
     def _target(self, y: np.ndarray) -> np.ndarray:
         """Signs of classes, or labels in their unit; shape (n,)."""
         if self.signed:
             return np.where(y == self.declared["classes"][1], 1.0, -1.0)
         return y / self.unit
 
-    def measured(self, scores: np.ndarray, held: np.ndarray) -> Row:
-        """Of a row: the excess of fitted records' scores, and the held-out metric."""
-        return self._ok(self.excess(scores), self.held(held))
+    def measured(
+        self, scores: np.ndarray, held: np.ndarray, is_affine: bool = True
+    ) -> Row:
+        """Of a row: the excess of fitted records' scores, and held-out metrics."""
+        return self._ok(self.excess(scores, is_affine), held)
 
     def ends(self) -> list[Row]:
         """The best constant, and the fit without privacy, as rows of no epsilon."""
-        mean = np.full(len(self.y_held), self.y.mean())
-        test = 0.5 if self.signed else self.held(mean)
+        middle = float(self._target(self.y).mean()) if self.signed else self.y.mean()
+        constant = self._ok(1.0, np.full(len(self.y_held), middle))
+        if self.signed:
+            constant["test"] = 0.5
         free = self.reference
         scores = self.unit * (self.X_held @ free.slopes + free.intercept)
         return [
-            {**self.known("constant"), **self._ok(1.0, test)},
-            {**self.known("no privacy"), **self._ok(0.0, self.held(scores))},
+            {**self.known("constant"), **constant},
+            {**self.known("no privacy"), **self._ok(0.0, scores)},
         ]
 
-    def _ok(self, excess: float, test: float) -> Row:
-        measures = {"excess": excess, "metric": "AUC" if self.signed else "R2"}
-        return {**measures, "test": test, "status": "ok", "reason": ""}
+    def _ok(self, excess: float, held: np.ndarray) -> Row:
+        return {
+            "excess": excess,
+            "metric": "AUC" if self.signed else "R2",
+            "test": self.held(held),
+            "accuracy": self.accuracy(held),
+            "status": "ok",
+            "reason": "",
+        }
 
     def fit(self, method: Method, epsilon: float, setting: Setting, seed: int) -> Any:
         """A fit of the method, from a seed."""
@@ -243,10 +295,12 @@ def rows(
     seed: int,
     fresh: int = 10,
     tunings: Sequence[str] = TUNINGS,
+    keeps_tried: bool = False,
 ) -> list[Row]:
     """One row for each fresh run of a method, or one with the reason for none.
 
-    Epsilons and tunings that are listed twice run once.
+    Epsilons and tunings that are listed twice run once. ``keeps_tried``: whether runs
+    that choose from the grid have rows too.
     """
     fixed = case.known(method.name)
     drawn = [word % 2**32 for word in seeds_of(seed, TUNED + fresh)]
@@ -257,7 +311,13 @@ def rows(
             try:
                 setting = method.default
                 if tuning == "grid":
-                    setting = _tuned(case, method, epsilon, drawn[:TUNED])
+                    trials = _trials(case, method, epsilon, drawn[: tries(case)])
+                    if keeps_tried:
+                        tried = {**common, "tuning": TRIED}
+                        all_rows += [
+                            {**tried, **run} for _, runs in trials for run in runs
+                        ]
+                    setting = _least(trials)
                 runs = list(_runs(case, method, epsilon, setting, drawn[TUNED:]))
             except ValueError as error:
                 gap = {"status": "gap", "reason": str(error)}
@@ -266,6 +326,19 @@ def rows(
                 runs = [gap]
             all_rows += [{**common, **run} for run in runs]
     return all_rows
+
+
+def tries(case: Case) -> int:
+    """How often every setting of a grid runs."""
+    return TUNED if case.X.size < SLOW else 1
+
+
+def fits(case: Case, method: Method, fresh: int, tunings: Sequence[str]) -> int:
+    """The number of fits of a method at one epsilon."""
+    count = fresh * len(unique(tunings))
+    if "grid" in tunings:
+        count += tries(case) * len(unique(method.grid))
+    return count
 
 
 def unique(options: Iterable[Any]) -> list[Any]:
@@ -277,27 +350,40 @@ def unique(options: Iterable[Any]) -> list[Any]:
     return distinct
 
 
-def _tuned(case: Case, method: Method, epsilon: float, seeds: Sequence[int]) -> Setting:
-    """The setting of the grid with the least mean excess."""
+def _trials(
+    case: Case, method: Method, epsilon: float, seeds: Sequence[int]
+) -> list[tuple[Setting, list[Row]]]:
+    """The runs of every setting of the grid; where there are none, a row says why.
 
-    def mean(setting: Setting, some_seeds: Sequence[int]) -> float:
-        runs = [case.fit(method, epsilon, setting, seed) for seed in some_seeds]
-        excesses = [case.excess(linear(model, case.X)) for model in runs]
-        return float(np.nan_to_num(np.mean(excesses), nan=np.inf))
-
-    once = dict[int, float]()
-    refused = ""
-    grid = unique(method.grid)
-    for k, setting in enumerate(grid):
+    Raises UnsuitedError if the method cannot solve the problem.
+    """
+    trials = []
+    for setting in unique(method.grid):
         try:
-            once[k] = mean(setting, seeds[:1])
+            runs = [*_runs(case, method, epsilon, setting, seeds)]
+        except UnsuitedError:
+            raise
         except ValueError as error:  # no noise meets the target
-            refused = str(error)
-    if not once:
-        raise ValueError(refused)
-    ahead = sorted(once, key=once.__getitem__)[:AHEAD]
-    sums = {k: once[k] + (TUNED - 1) * mean(grid[k], seeds[1:]) for k in ahead}
-    return grid[min(sums, key=sums.__getitem__)]
+            refused = {"status": "gap", "reason": str(error)}
+            runs = [{"setting": words_of(setting), **refused}]
+        trials.append((setting, runs))
+    return trials
+
+
+def _least(trials: Sequence[tuple[Setting, list[Row]]]) -> Setting:
+    """The setting with the least mean excess. Raises ValueError if none has a run."""
+    means = []
+    for _, runs in trials:
+        excesses = [run.get("excess", np.inf) for run in runs]
+        means.append(float(np.nan_to_num(np.mean(excesses), nan=np.inf)))
+    if not any("excess" in run for _, runs in trials for run in runs):
+        raise ValueError(trials[-1][1][0]["reason"])
+    return trials[int(np.argmin(means))][0]
+
+
+def words_of(setting: Setting) -> str:
+    """A setting in a table; empty for a solver's own."""
+    return ", ".join(f"{key} {option:g}" for key, option in setting.items())
 
 
 def _runs(
@@ -308,9 +394,7 @@ def _runs(
         model = case.fit(method, epsilon, setting, seed)
         seconds = time.perf_counter() - start
         yield {
-            "setting": ", ".join(
-                f"{key} {option:g}" for key, option in setting.items()
-            ),
+            "setting": words_of(setting),
             "run_seed": seed,
             **case.measured(linear(model, case.X), predicted(model, case.X_held)),
             "seconds": seconds,
@@ -319,44 +403,92 @@ def _runs(
         }
 
 
+def expected(
+    case: Case,
+    methods: Iterable[Method],
+    epsilons: Sequence[float],
+    fresh: int,
+    tunings: Sequence[str],
+) -> list[float]:
+    """Seconds that each method will take, by a fit of its default setting; 0 if unable.
+
+    Its first fit may compile, and is not counted if it is short.
+    """
+    seconds = []
+    for method in methods:
+        latest = 0.0
+        for _ in range(2):
+            start = time.perf_counter()
+            try:
+                case.fit(method, max(epsilons), method.default, 0)
+            except ValueError:  # it cannot, and its row says so
+                latest = 0.0
+                break
+            latest = time.perf_counter() - start
+            if latest > LONG:
+                break
+        count = fits(case, method, fresh, tunings) * len(unique(epsilons))
+        seconds.append(latest * count)
+    return seconds
+
+
 def race(
     case: Case,
     methods: Iterable[Method],
     epsilons: Sequence[float],
     seed: int,
     workers: int = 1,
+    forecast: Sequence[float] = (),
     **counts: Any,
 ) -> pd.DataFrame:
-    """All runs of all methods, and both ends; the same for any number of workers."""
+    """All runs of all methods, and both ends; the same for any number of workers.
+
+    ``forecast`` has the seconds that each method is expected to take, if known.
+    """
     jobs = []
     for method in methods:
         method_seed = seed_of(seed, "race", "", method.name, 0, 0)
         jobs.append(delayed(rows)(case, method, epsilons, method_seed, **counts))
     all_rows: list[Row] = []
+    start = time.perf_counter()
     for count, method_rows in enumerate(Parallel(workers, return_as="generator")(jobs)):
         all_rows += method_rows
-        log.info("  %d of %d methods have run", count + 1, len(jobs))
+        left = ""
+        if sum(forecast[: count + 1]) > 0 and count + 1 < len(jobs):
+            pace = (time.perf_counter() - start) / sum(forecast[: count + 1])
+            left = f", about {duration(pace * sum(forecast[count + 1 :]))} left"
+        log.info("  %d of %d methods have run%s", count + 1, len(jobs), left)
     return pd.DataFrame([*all_rows, *case.ends()])
+
+
+def duration(seconds: float) -> str:
+    """A time in words, for people."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} minutes" if minutes < 100 else f"{seconds / 3600:.1f} hours"
 
 
 # --- means and text -------------------------------------------------------------------
 
 
-def means(runs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+def means(
+    runs: pd.DataFrame, labels: Mapping[str, str], keys: Sequence[str] = KEYS
+) -> pd.DataFrame:
     """A row for each problem, method, epsilon and tuning, and for each gap.
 
     ``mean`` is that of the excess, with Student's interval, infinite if any excess is;
-    ``test`` is the mean of the held-out metric; ``algorithm`` is the method's label.
-    Both ends have one row a problem, and no epsilon.
+    ``test`` and ``accuracy`` are means of held-out metrics; ``algorithm`` is the
+    method's label. Both ends have one row a problem, and no epsilon.
     """
     table = []
     names = {**labels, **ENDS}
     runs = runs.reindex(columns=COLUMNS)
-    for _, group in runs.groupby(KEYS, sort=False, dropna=False):
+    for _, group in runs.groupby([*keys], sort=False, dropna=False):
         shared = group.iloc[0].drop(["excess", "run_seed"]).to_dict()
         row = {"algorithm": names.get(shared["solver"], shared["solver"]), **shared}
         if row["status"] == "ok":
-            row |= {key: group[key].mean() for key in ("seconds", "test")}
+            row |= {key: group[key].mean() for key in MEASURED}
             excesses = group["excess"].to_numpy(dtype=float)
             row |= dict.fromkeys(("mean", "ci_low", "ci_high"), np.inf)
             row |= with_interval(excesses) if np.isfinite(excesses).all() else {}
@@ -382,9 +514,34 @@ def recommended(table: pd.DataFrame) -> Iterator[str]:
         yield f"epsilon {epsilon:g}, {tuning}: {advice}"
 
 
+def answers(table: pd.DataFrame) -> Iterator[str]:
+    """For each epsilon of ``means``, in one sentence: what to expect, and of what.
+
+    Of methods without tuning, if they ran, as no epsilon pays for a search.
+    """
+    ran = table[table["epsilon"].notna() & (table["status"] == "ok")]
+    is_default = ran["tuning"] == "default"
+    ran = ran[is_default] if is_default.any() else ran
+    for epsilon, group in ran.groupby("epsilon", sort=False):
+        best = group.sort_values("mean", kind="stable").iloc[0]
+        features = f"{int(best['p']):,} feature{'s' if best['p'] > 1 else ''}"
+        where = f"At epsilon {epsilon:g} with {int(best['n']):,} records and {features}"
+        tuned = "" if best["tuning"] == "default" else ", tuned for free"
+        if best["ci_high"] < 1:
+            low, high = (100 * (1 - best[end]) for end in ("ci_high", "ci_low"))
+            kept = f"{100 * (1 - best['mean']):.0f} % [{low:.0f}, {min(high, 100):.0f}]"
+            yield (
+                f"{where} expect to keep {kept} of what can be learned; take "
+                f"{best['algorithm']}{tuned}."
+            )
+        else:
+            yield f"{where} expect to learn nothing; no method beats the best constant."
+
+
 def words(table: pd.DataFrame) -> str:
-    """Text of a table of ``means``, and what is recommended."""
+    """Text of a table of ``means``: the answers, the rows, whom to take and why."""
     texts = pd.DataFrame([_line(row) for row in table.to_dict("records")]).fillna("")
+    texts = texts.loc[:, (texts != "").any()]
     texts = texts.apply(lambda column: column.str.ljust(column.str.len().max()))
     assumed = table[table["given"].notna()].drop_duplicates("algorithm")
     public = [
@@ -392,7 +549,14 @@ def words(table: pd.DataFrame) -> str:
         for assumption, group in assumed.groupby("given", sort=False)
     ]
     return "\n".join(
-        [texts.to_string(index=False, justify="left"), "", *recommended(table), *public]
+        [
+            *answers(table),
+            "",
+            texts.to_string(index=False, justify="left"),
+            "",
+            *recommended(table),
+            *public,
+        ]
     )
 
 
@@ -408,6 +572,7 @@ def _line(row: dict[Any, Any]) -> dict[str, str]:
         "95 % interval": ends if has_epsilon else "",
         "true epsilon": number(row["true_epsilon"], 4),
         "held out": f"{row['metric']} {number(row['test'])}" if ran else "",
+        "accuracy": number(row["accuracy"]) if ran else "",
         "setting": row["setting"] if ran else row["reason"],
         "seconds a fit": number(row["seconds"], 2),
     }

@@ -53,7 +53,7 @@ def trajectories(
     if x == "seconds" and not product.timed:
         file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options.x"
         raise ConfigError(f"{file}: seconds: expected timed: true beside options")
-    kind = product.calibration
+    calibration = product.calibration
     solver_results = results.load(config, problems, solvers, product.timed)
     printed = results.published(config, published) if published else pd.DataFrame()
     rows = Rows()
@@ -63,19 +63,18 @@ def trajectories(
     for run in chain.from_iterable(solver_results[name] for name in drawn_names):
         panel = run.problem
         label = (names or {}).get(run.solver, run.label)
-        if run.diverged(kind):
+        if run.diverged(calibration):
             gone[f"{panel}, {label}"] = "all diverged"
-        if not run.ran(kind):
+        if not run.ran(calibration):
             continue
-        timed = x == "seconds"  # of the best number by tuning alone
-        best = float(run.best(kind)["passes"]) if timed else run.best_passes(kind)
-        rows += _path(run, kind, best, x, panel, label)
-        labels[panel, label] = f"{label}, {_cost(run.trajectories(kind, best))}"
+        best = run.best_passes(calibration)
+        rows += _path(run, calibration, best, x, panel, label)
+        labels[panel, label] = f"{label}, {_cost(run.trajectories(calibration, best))}"
         if published:
             rows += _stars(printed, column, best, panel, label)
-        for passes in as_good(run, kind) if ties else ():
+        for passes in as_good(run, calibration) if ties else ():
             curve = f"{label}, {passes:g} pass{'es' * (passes != 1)}"
-            rows += _path(run, kind, passes, x, panel, curve, "thin")
+            rows += _path(run, calibration, passes, x, panel, curve, "thin")
     titles = results.titles(config, problems)
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
@@ -114,7 +113,7 @@ def told(gone: Mapping[str, str], titles: Mapping[str, ProblemSection]) -> str:
 
 def _path(
     result: Result,
-    kind: str,
+    calibration: str,
     passes: float,
     x: str,
     panel: str,
@@ -122,10 +121,10 @@ def _path(
     role: str = "curve",
 ) -> Rows:
     """Mean, range and interval at each checkpoint."""
-    runs = result.trajectories(kind, passes)
+    runs = result.trajectories(calibration, passes)
     checkpoints = runs["checkpoint"]
     if x == "seconds":
-        timed = result.clocked(kind, passes)
+        timed = result.clocked(calibration, passes)
         checkpoints = checkpoints.map(timed.groupby("checkpoint")["seconds"].mean())
     return drawing.against(
         runs.assign(x=checkpoints), "x", "relative_error", panel, label, role

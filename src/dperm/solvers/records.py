@@ -138,7 +138,7 @@ class Records:
         return inside.reshape(margins.shape)
 
     def clipped_slopes(
-        self, u: np.ndarray, C: float, chosen: Any = ..., rows: Any = None
+        self, u: np.ndarray, C: Any, chosen: Any = ..., rows: Any = None
     ) -> np.ndarray:
         """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
 
@@ -166,8 +166,11 @@ class Records:
             raise ContributionError
         return slopes.reshape(margins.shape)
 
-    def gradient(self, u: np.ndarray, C: float, chosen: Any = ...) -> np.ndarray:
-        """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
+    def gradient(self, u: np.ndarray, C: Any, chosen: Any = ...) -> np.ndarray:
+        """Sum of gradients clipped to C at u (p,) or (p, L), of some records.
+
+        C is one number, or has one for each run, (L,).
+        """
         rows = self._some(chosen)
         gradient: np.ndarray = rows.T @ self.clipped_slopes(u, C, chosen, rows)
         return gradient
@@ -185,6 +188,19 @@ class Records:
         """Sum of Hessians at u (p,) of records clipped to a radius; (p, p)."""
         V = self.clipped(radius)
         return gram(V, self.second(V @ u + self._offset(u)))
+
+    def curvature(self, u: np.ndarray, radius: float) -> np.ndarray:
+        """Trace of the Hessians at u (p, L) of records clipped to a radius; (1, L)."""
+        V = self.clipped(radius)
+        bends = self.second(V @ u + self._offset(u))
+        squares = np.minimum(self.norms, radius)[:, None] ** 2
+        trace: np.ndarray = (bends * squares).sum(axis=0, keepdims=True)
+        return trace
+
+    def gradient_norms(self, u: np.ndarray) -> np.ndarray:
+        """Norms of the records' gradients at u (p, L); (n, L), NaN if unknown."""
+        sizes: np.ndarray = np.abs(self.slopes(self.rows @ u + self._offset(u)))
+        return sizes * self.norms[:, None]
 
     def gram(self, radius: float) -> np.ndarray:
         """Sum of x x^T over records clipped to a radius; (p, p)."""

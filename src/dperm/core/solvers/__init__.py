@@ -47,8 +47,8 @@ FOLDERS = {
         "noisy_sfw phased_sgd poly_sfw sco_dp_fw sco_dp_sgd sco_mirror_descent"
     ),
     "solvers.fits": (
-        "ada_ssp dp_gd dp_gram dp_minibatch dp_selection hessian_mixing moments "
-        "objective_perturbation"
+        "ada_ssp dp_adaptive dp_gd dp_gram dp_minibatch dp_newton dp_selection "
+        "hessian_mixing moments objective_perturbation"
     ),
 }
 PLACES = {

@@ -1,4 +1,4 @@
-"""Figures of the arena: guide, map, critical differences."""
+"""Figures of the arena: which method, critical differences, guide, map."""
 
 from __future__ import annotations
 
@@ -12,16 +12,82 @@ from matplotlib.axes import Axes
 
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import ranking
-from dperm.papers.arena.ranking import BUDGETS, LOSSES
-from dperm.papers.arena.tables import outcomes
-from dperm.present import drawing
-from dperm.present.drawing import Drawing, Rows
+from dperm.papers.arena.ranking import BUDGETS, CONSTANT, LEFT_OUT, LOSSES
+from dperm.papers.arena.tables import counted, fair, outcomes
+from dperm.present import drawing, looks
+from dperm.present.drawing import Drawing, Picture, Rows
 
-TITLES = {"logistic": "classification", "least_squares": "least squares"}
+TITLES = {"logistic": "two classes", "least_squares": "numbers"}
 SEEN = 0.1  # share of draws below which nothing is shown
+LINES = 3  # methods of the least mean in a panel of ``which``
+ASKED = (
+    "DP-SGD",
+    "diffprivlib",
+    "DP-EBM of interpret",
+)  # drawn wherever they rank, as people look for them
+APART = 0.04  # in x, so that intervals do not lie over one another
+TOP = 1.45  # an excess that is drawn at most, so that the constant is not in the middle
 # ends of colours: log10 of the excess
 LOW = -2.0
 HIGH = 1.0
+
+
+def which(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Which method to take: what each loses, by loss and n epsilon / p.
+
+    Defaults are those that the other data sets choose; intervals draw data sets again.
+    """
+    return drawn_which(pd.DataFrame(ranking.curves(fair(config))))
+
+
+def drawn_which(curves: pd.DataFrame) -> Drawing:
+    """Draw a table of ``ranking.curves``: the methods of interest and the constant."""
+    rows: Rows = []
+    for loss in LOSSES:
+        mine = curves[curves["loss"] == loss] if len(curves) else curves
+        if mine.empty:
+            continue
+        for place, name in enumerate(_interesting(mine)):
+            for point in mine[mine["algorithm"] == name].to_dict("records"):
+                x = [low for low, _ in BUDGETS].index(point["from"])
+                row = _row(loss, name, x + APART * place, point["mean"])
+                ends = {key: point[key] for key in ("ci_low", "ci_high")}
+                rows.append({**row, **ends, drawing.ROLE: "joined"})
+        rows.append({**_row(loss, CONSTANT, 0, 1.0), drawing.ROLE: "level"})
+    if not rows:
+        return drawing.draw(drawing.missing("no method has run")), rows
+    table = pd.DataFrame(rows)
+    bounded = {key: table[key].clip(upper=TOP) for key in ("mean", "ci_low", "ci_high")}
+    texts = [f"{low:,.0f} to\n{high:,.0f}" for low, high in BUDGETS[1:-1]]
+    texts = [f"below\n{BUDGETS[0][1]:g}", *texts, f"above\n{BUDGETS[-1][0]:,.0f}"]
+    places = {"xticks": range(len(BUDGETS)), "xticklabels": texts}
+    labels = {"xlabel": "records x epsilon / features", "ylim": (0, 1.05 * TOP)}
+    left = {LOSSES[0]: {"ylabel": "lost of what can be learned"}}
+    figure = drawing.draw(
+        Picture(
+            table.assign(**bounded),
+            TITLES,
+            {**labels, **places, "xlim": (-0.3, len(BUDGETS) - 0.7)},
+            own=left,
+            columns=2,
+            size=(5.0, 3.9),
+            styles={CONSTANT: looks.style("#595959", ":")},
+            is_named=True,
+        )
+    )
+    figure.suptitle(
+        "Which method, untuned: the lowest line at your records x epsilon / features",
+        fontweight="bold",
+    )
+    return figure, rows
+
+
+def _interesting(curves: pd.DataFrame) -> list[str]:
+    """The least of each range, those of the least mean over ranges, and those asked."""
+    firsts = curves.loc[curves.groupby("from")["mean"].idxmin(), "algorithm"]
+    means = curves.groupby("algorithm")["mean"].mean().sort_values(kind="stable")
+    some = [*means.index[:LINES], *firsts, *ASKED]
+    return [name for name in means.index if name in some]
 
 
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -30,7 +96,7 @@ def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
     Shades are the shares of resamples of the data sets in which a method is taken. The
     number in a column is the mean regret of the method that is taken most.
     """
-    return drawn_guide(ranking.picks(ranking.cells(outcomes(config))))
+    return drawn_guide(ranking.picks(ranking.cells(counted(config), LEFT_OUT)))
 
 
 def drawn_guide(picks: pd.DataFrame) -> Drawing:
@@ -51,11 +117,12 @@ def drawn_guide(picks: pd.DataFrame) -> Drawing:
             drawing.empty(axis, f"no data set: {TITLES[loss]}")
             continue
         table = picks_of_loss.pivot_table(
-            index="algorithm", columns="from", values="share", fill_value=0.0
+            index="algorithm", columns="from", values="share"
         ).reindex(columns=lows)
         table = table.loc[table.sum(axis=1).sort_values(ascending=False).index]
-        axis.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
-        axis.set_facecolor("0.93")
+        shades = table.where(table >= SEEN)  # what is not shown has no shade
+        axis.imshow(shades, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
+        axis.set_facecolor("w")
         axis.grid(False)
         axis.set_yticks(range(len(table)), table.index)
         ends = [f"{low:,.0f}" for low in lows[1:]]
@@ -67,12 +134,12 @@ def drawn_guide(picks: pd.DataFrame) -> Drawing:
             if pick["share"] >= SEEN:
                 is_best = pick["share"] == table[pick["from"]].max()
                 text = f"{pick['share']:.0%}"
-                text += f"\nexcess {pick['regret']:.2f} above least" if is_best else ""
+                text += f"\n+ {pick['regret']:.2f}" if is_best else ""
                 place = lows.index(pick["from"]), table.index.get_loc(pick["algorithm"])
                 _written(axis, *place, text, pick["share"], is_best)
     figure.suptitle(
         f"Share of {ranking.DRAWS} draws of the data sets in which a method has the "
-        "least mean excess"
+        "least mean excess;\nbelow it, of the first, its mean above the least of a cell"
     )
     return figure, rows
 
@@ -93,7 +160,11 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     which is no better than the best constant, and a dot the least of a row.
     """
     table = outcomes(config, *product.sweeps)
-    excesses = ranking.cells(table)
+    is_peer = (table["tuning"] == "default") & ~table["algorithm"].isin(
+        table.loc[table["tuning"] == LEFT_OUT, "algorithm"]
+    )
+    table = table.assign(tuning=table["tuning"].where(~is_peer, LEFT_OUT))
+    excesses = ranking.cells(table, LEFT_OUT)
     methods = ranking.standing(excesses)["algorithm"].tolist()
     epsilons = sorted(excesses.index.get_level_values("epsilon").unique())
     names = [*table.sort_values(["loss", "n"], kind="stable")["problem"].unique()]
@@ -102,7 +173,7 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
                                 sharey=True)  # fmt: skip
     rows: Rows = []
     for axis, epsilon in zip(axes.flat, epsilons, strict=True):
-        panel_excesses = ranking.cells(table, epsilon=epsilon)
+        panel_excesses = ranking.cells(table, LEFT_OUT, epsilon)
         panel_excesses = panel_excesses.droplevel(["data", "epsilon", "loss", "range"])
         panel_excesses = panel_excesses.reindex(index=names, columns=methods)
         numbers = panel_excesses.to_numpy(dtype=float)
@@ -159,7 +230,7 @@ def ranks(
     Only methods that do all of a panel's problems are ranked. A bar joins those that do
     not differ at 5 % (Nemenyi).
     """
-    errors = ranking.cells(outcomes(config), epsilon=epsilon)
+    errors = ranking.cells(counted(config), LEFT_OUT, epsilon)
     losses = errors.index.get_level_values("loss")
     figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
     rows: Rows = []

@@ -10,15 +10,16 @@ records are not independent evidence.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dperm.compare.race import ENDS
+from dperm.compare.race import ENDS, TUNINGS
 
 RESAMPLES = 1000
 DRAWS = 200
@@ -26,7 +27,12 @@ SEED = 7  # of resampling
 WORST = 2.0  # larger excesses count as this: twice as far as the best constant
 LEVEL = 0.95
 LOSSES = ("logistic", "least_squares")
-BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
+EDGES = (0.0, 30.0, 100.0, 300.0, 1000.0, math.inf)  # of n epsilon / p
+BUDGETS = tuple(itertools.pairwise(EDGES))
+LEADERS = 4  # methods of which a rule with a threshold may take two
+LEFT_OUT = (
+    "left out"  # a tuning: the setting without tuning that other data sets choose
+)
 CONSTANT = ENDS["constant"]  # beside the methods, with an excess of 1
 CELL = ["data", "problem", "epsilon", "loss", "range"]
 
@@ -121,18 +127,20 @@ def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
 # --- how much a choice changes --------------------------------------------------------
 
 
-def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def changes(table: pd.DataFrame, tuning: str = LEFT_OUT) -> Iterator[dict[str, Any]]:
     """Agreement of the ranking with that of every other choice, one changed at a time.
 
-    The ranking uses no tuning, all epsilons and the excess of the fitted records.
+    The ranking uses defaults that other data sets choose, all epsilons and the excess
+    of the fitted records.
     """
-    base = cells(table)
-    choices = [("tuning", "grid", cells(table, "grid"))]
+    base = cells(table, tuning)
+    others = [name for name in (*TUNINGS, LEFT_OUT) if name != tuning]
+    choices = [("tuning", name, cells(table, name)) for name in others]
     choices += [
-        ("epsilon", f"{epsilon:g}", cells(table, epsilon=epsilon))
+        ("epsilon", f"{epsilon:g}", cells(table, tuning, epsilon))
         for epsilon in sorted(table["epsilon"].dropna().unique())
     ]
-    held = cells(table.assign(held=-table["test"]), value="held")  # less is better
+    held = cells(table.assign(held=-table["test"]), tuning, value="held")
     for choice, name, changed_cells in (*choices, ("metric", "held out", held)):
         if len(changed_cells):
             base_share, changed_share = (
@@ -215,54 +223,113 @@ def picks(errors: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
-    """Regret of the choice by loss and range on held-out data sets, and of two others.
+def curves(errors: pd.DataFrame) -> list[dict[str, Any]]:
+    """What each method loses, by loss and range, with its interval over data sets.
 
-    One row for each loss and way to choose, with the mean over data sets, its interval,
-    the regret of the worst cell and the share of cells that end above the best constant
-    although some method does not. *by loss* takes one method for all ranges.
+    Of the methods that do at least half of a range's cells; excesses from ``WORST`` on
+    count as that.
     """
-    table = regrets(errors)
     rows = []
-    data_sets = table.index.get_level_values("data")
-    ways = {"by range": ["loss", "range"], "by loss": ["loss"], "constant": []}
-    for way, keys in ways.items():
-        chosen_regret = {}
-        for name in dict.fromkeys(data_sets):
-            mine = table[data_sets == name]
-            training = table[data_sets != name]
-            for cell, row in mine.iterrows():
-                order = _order(training, dict(zip(CELL, cell, strict=True)), keys)
-                able = [method for method in order if pd.notna(row[method])]
-                if able:
-                    chosen_regret[cell] = row[able[0]]
-        if not chosen_regret:  # each loss has a single data set
-            continue
-        column = pd.Series(chosen_regret).rename_axis(CELL)
-        above = column > table[CONSTANT].reindex(column.index)
-        for loss in LOSSES:
-            regret_of_loss = column[column.index.get_level_values("loss") == loss]
-            if len(regret_of_loss):
-                row = {"loss": loss, "choice": way, **_mean("regret", regret_of_loss)}
-                worse = float(above[regret_of_loss.index].mean())
-                rows.append(
-                    {**row, "worst": regret_of_loss.max(), "above_constant": worse}
-                )
+    for kind, group in groups(errors.clip(upper=WORST)):
+        for name, column in group.items():
+            losses = column.dropna()
+            if len(losses) >= len(group) / 2:
+                row = {**kind, "algorithm": name, **_mean("mean", losses)}
+                row["data_sets"] = losses.index.get_level_values("data").nunique()
+                rows.append(row)
     return rows
 
 
-def _order(training: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> list[str]:
-    """Methods by expected regret where these keys are the same, or the loss alone.
+# --- rules ----------------------------------------------------------------------------
 
-    Without keys it is the constant.
+Rule = Sequence[Sequence[str]]  # methods in each range, of which the first that can
+
+
+def model(
+    errors: pd.DataFrame, shipped: Mapping[str, Sequence[str]] | None = None
+) -> list[dict[str, Any]]:
+    """Regret of every rule that takes a method, mostly on held-out data sets.
+
+    One row for each loss and rule, with the mean over cells, its interval over data
+    sets, the regret of the worst cell and the share of cells that end above the best
+    constant although some method does not. The other data sets choose *by range* a
+    method for each range, *by loss* one for all, and *by threshold* one below and one
+    above an edge of the ranges. *constant* and *always ...* are fixed, and *dperm.fit*
+    is the rule of ``shipped``: a method for each range, by loss.
     """
-    if not keys:
-        return [CONSTANT]
-    levels = training.index.to_frame()
-    for level_names in (keys, ["loss"]):
-        same = (
-            (levels[level_names] == pd.Series(cell)[level_names]).all(axis=1).to_numpy()
-        )
-        if same.any():
-            return [*expected(training[same]).index]
-    return []
+    table = regrets(errors)
+    rows = []
+    for loss in LOSSES:
+        mine = table[table.index.get_level_values("loss") == loss]
+        if mine.empty:
+            continue
+        ways = {"by range": by_range, "by loss": by_loss, "by threshold": by_threshold}
+        outcomes = {way: held_out(mine, choose) for way, choose in ways.items()}
+        outcomes["constant"] = taken(mine, [[CONSTANT]] * len(BUDGETS))
+        if shipped:
+            fixed = [[name] for name in shipped[loss]]
+            outcomes["dperm.fit"] = taken(mine, fixed)
+        for name in mine.columns[mine.notna().mean() >= 0.5].drop(CONSTANT, "ignore"):
+            outcomes[f"always {name}"] = taken(mine, [[name]] * len(BUDGETS))
+        for way, column in outcomes.items():
+            if len(column):
+                above = column > mine[CONSTANT].reindex(column.index)
+                row = {"loss": loss, "choice": way, **_mean("regret", column)}
+                row["data_sets"] = column.index.get_level_values("data").nunique()
+                row["worst"] = column.max()
+                rows.append({**row, "above_constant": float(above.mean())})
+    return rows
+
+
+def held_out(table: pd.DataFrame, choose: Any) -> pd.Series:
+    """Regrets of the rule that the other data sets choose; empty if there are none."""
+    data_sets = table.index.get_level_values("data")
+    parts = []
+    for name in dict.fromkeys(data_sets):
+        training = table[data_sets != name]
+        if len(training):
+            parts.append(taken(table[data_sets == name], choose(training)))
+    return pd.concat(parts) if parts else pd.Series(dtype=float)
+
+
+def taken(table: pd.DataFrame, rule: Rule) -> pd.Series:
+    """The regret of a rule in every cell; of the constant where none of its can."""
+    chosen = {}
+    for cell, row in table.iterrows():
+        order = rule[dict(zip(CELL, cell, strict=True))["range"]]
+        able = [name for name in order if pd.notna(row.get(name))]
+        chosen[cell] = row[able[0] if able else CONSTANT]
+    return pd.Series(chosen, dtype=float).rename_axis(CELL)
+
+
+def by_loss(training: pd.DataFrame) -> Rule:
+    """One order of methods for all ranges."""
+    return [[*expected(training).index]] * len(BUDGETS)
+
+
+def by_range(training: pd.DataFrame) -> Rule:
+    """An order for each range, and that of all where it has no cells."""
+    ranges = training.index.get_level_values("range")
+    rule = by_loss(training)
+    return [
+        [*expected(training[ranges == k]).index] if (ranges == k).any() else rule[k]
+        for k in range(len(BUDGETS))
+    ]
+
+
+def by_threshold(training: pd.DataFrame) -> Rule:
+    """The best pair of methods, one below and one above an edge of the ranges."""
+    leaders = expected(training).index[:LEADERS]
+    filled = training[leaders].apply(lambda column: column.fillna(training[CONSTANT]))
+    ranges = training.index.get_level_values("range").to_numpy()
+    rest = [*expected(training).index]
+    least = math.inf
+    rule: Rule = []
+    for low, high in itertools.product(leaders, repeat=2):
+        for edge in range(1, len(BUDGETS)):
+            regret = np.where(ranges < edge, filled[low], filled[high]).mean()
+            if regret < least:
+                least = regret
+                below = [[low, *rest]] * edge
+                rule = [*below, *[[high, *rest]] * (len(BUDGETS) - edge)]
+    return rule

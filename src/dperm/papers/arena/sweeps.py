@@ -53,7 +53,9 @@ def race(
     defaults: Mapping[str, Any] | None = None,
     grids: Mapping[str, Any] | None = None,
 ) -> list[Row]:
-    """Fresh runs of a solver on a problem at every epsilon, with and without tuning.
+    """Runs of a solver on a problem at every epsilon, with and without tuning.
+
+    Fresh runs of both, and those of every setting of the grid that chose.
 
     ``defaults`` and ``grids`` replace what the solver declares beside itself.
     """
@@ -61,7 +63,8 @@ def race(
     solver_section = (section.name, section.algorithm, section.options)
     tuning_options = ({section.name: defaults or {}}, {section.name: grids or {}})
     method = methods.configured(*solver_section, *tuning_options)
-    return rows(_case(config, point["problem"]), method, epsilons, seed, fresh)
+    case = _case(config, point["problem"])
+    return rows(case, method, epsilons, seed, fresh, keeps_tried=True)
 
 
 def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
@@ -76,10 +79,15 @@ def peers(
     epsilons: list[float],
     fresh: int,
 ) -> list[Row]:
-    """Fits of diffprivlib at every epsilon, or the reason why it cannot be had."""
+    """Fits of other libraries at every epsilon, or the reason why there are none."""
     case = _case(config, point["problem"])
-    python, reason = libraries.environment(Path(config.data.dir))
-    if reason:
-        return [{**case.known(libraries.NAME), "status": "gap", "reason": reason}]
     drawn = [run_seed % 2**31 for run_seed in seeds_of(seed, fresh)]
-    return libraries.rows(case, python, epsilons, drawn)
+    table = []
+    for library in libraries.LIBRARIES.values():
+        python, reason = libraries.environment(Path(config.data.dir), library)
+        if reason:
+            gap = {**case.known(library.name), "status": "gap", "reason": reason}
+            table.append(gap)
+        else:
+            table += libraries.rows(case, python, epsilons, drawn, library)
+    return table

@@ -7,13 +7,15 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.compare.race import TUNINGS, means
+from dperm.compare import methods, peers
+from dperm.compare.race import ENDS, TRIED, TUNINGS, means
 from dperm.core.experiment import grid
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.core.experiment.schema import Config, Product
 from dperm.data.fetching import describe
-from dperm.papers.arena import ranking
+from dperm.papers.arena import defaults, ranking
+from dperm.papers.arena.ranking import LEFT_OUT
 from dperm.pipeline import digests
 
 SHOWN = [
@@ -21,11 +23,13 @@ SHOWN = [
     "algorithm",
     "epsilon",
     "tuning",
+    "setting",
     "mean",
     "ci_low",
     "ci_high",
     "metric",
     "test",
+    "accuracy",
     "true_epsilon",
     "seconds",
     "n",
@@ -35,20 +39,67 @@ SHOWN = [
     "status",
     "reason",
 ]
+ALL_TUNINGS = (LEFT_OUT, *TUNINGS)
+METRIC = "dp_gram"  # the method in a private metric
+TILTED = "objective_perturbation"
 
 
 def outcomes(config: Config, *sweeps: str) -> pd.DataFrame:
     """Means of all runs, with the label of every method and the data of every problem.
 
+    Rows of the tuning ``LEFT_OUT`` have the setting that other data sets choose.
     Unavailable problems have no row.
     """
+    runs = _runs(config, *sweeps)
+    labels = _labels(config)
+    table = means(runs[runs["tuning"] != TRIED], labels)
+    fair = defaults.left_out(_with_data(config, defaults.settings(runs, labels)))
+    return pd.concat([_with_data(config, table), fair], ignore_index=True)
+
+
+def settings(config: Config) -> pd.DataFrame:
+    """Means of every setting of every method on every problem."""
+    table = defaults.settings(_runs(config), _labels(config))
+    return _with_data(config, table)
+
+
+def counted(config: Config) -> pd.DataFrame:
+    """The outcomes on data sets on which there is something to learn."""
+    table = outcomes(config, "race", "ends")
+    return table[~table["data"].isin(unlearnable(table))]
+
+
+def unlearnable(table: pd.DataFrame) -> list[str]:
+    """Data sets on which the fit without privacy is no better than the constant.
+
+    By the metric of held-out records, on all of the data set's problems.
+    """
+    is_end = table["algorithm"].isin([*ENDS.values()])
+    tests = table[is_end].pivot_table(
+        index=["data", "problem"], columns="algorithm", values="test", sort=False
+    )
+    if tests.empty:
+        return []
+    is_better = tests[ENDS["no privacy"]] > tests[ENDS["constant"]]
+    is_learnable = is_better.groupby(level="data", sort=False).any()
+    return [str(name) for name in is_learnable.index[~is_learnable]]
+
+
+def _runs(config: Config, *sweeps: str) -> pd.DataFrame:
     tables = [load_sweep(config, name) for name in sweeps or ("race",)
               if not sweeps or sweep_path(config, name).is_file()]  # fmt: skip
     rows = pd.concat(tables, ignore_index=True)
-    rows = rows[rows["status"] != "unavailable"]
+    return rows[rows["status"] != "unavailable"]
+
+
+def _labels(config: Config) -> dict[str, str]:
     points = grid.points(config.paper.sweeps["race"].grid, axes=None)
     solvers = grid.values(points, "solver")
-    table = means(rows, {name: digests.solver_of(name).label for name in solvers})
+    ours = {name: digests.solver_of(name).label for name in solvers}
+    return {**peers.LABELS, **ours}
+
+
+def _with_data(config: Config, table: pd.DataFrame) -> pd.DataFrame:
     data_sets = relatives(config, [*table["problem"].unique()])
     return table.assign(data=table["problem"].map(data_sets))
 
@@ -78,11 +129,12 @@ def _rounded(value: float) -> float:
 
 
 def ranks(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Mean shares of rank with intervals, under both tunings."""
-    table = outcomes(config)
+    """Mean shares of rank with intervals, under every tuning."""
+    table = counted(config)
     rows = []
-    for tuning, outcomes_of_tuning in table.groupby("tuning", sort=False):
-        standing = ranking.standing(ranking.cells(table, str(tuning)))
+    for tuning in ALL_TUNINGS:
+        outcomes_of_tuning = table[table["tuning"] == tuning]
+        standing = ranking.standing(ranking.cells(table, tuning))
         seconds = outcomes_of_tuning.groupby("algorithm")["seconds"].mean()
         standing = standing.assign(
             seconds=standing["algorithm"].map(seconds), tuning=tuning
@@ -93,25 +145,115 @@ def ranks(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
 
 def choices(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Dependence of the ranking on each choice that was made."""
-    return pd.DataFrame([*ranking.changes(outcomes(config))])
+    return pd.DataFrame([*ranking.changes(counted(config))])
 
 
 def advice(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Recommended method for each kind of problem, under both tunings."""
-    return _by_tuning(config, ranking.advice)
+    """Recommended method for each kind of problem, under every tuning."""
+    return _by_tuning(counted(config), ranking.advice)
 
 
 def model(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Regret of the choice on data sets that were left out, under both tunings."""
-    return _by_tuning(config, ranking.model)
+    """Regret of every rule, most of them on data sets that were left out."""
+    table = counted(config)
+    labels = dict(zip(table["solver"], table["algorithm"], strict=True))
+    rules = {
+        loss: [labels.get(name, name) for name in names]
+        for loss, names in shipped().items()
+    }
+    return _by_tuning(table, lambda errors: ranking.model(errors, rules))
+
+
+def shipped() -> dict[str, list[str]]:
+    """Names of the methods that ``dperm.fit`` takes, by loss and range."""
+    return {
+        loss: [
+            methods.usual(loss == "least_squares", 1, low)[0]
+            for low, _ in ranking.BUDGETS
+        ]
+        for loss in ranking.LOSSES
+    }
+
+
+def bins(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """What every method loses, by loss and range of n epsilon / p."""
+    return pd.DataFrame(ranking.curves(fair(config)))
+
+
+def fair(config: Config) -> pd.DataFrame:
+    """Excesses in every cell under defaults that others choose, and of peers."""
+    table = outcomes(config, "race", "ends", "peers")
+    table = table[~table["data"].isin(unlearnable(table))]
+    ours = ranking.cells(table, LEFT_OUT)
+    theirs = ranking.cells(table).reindex(ours.index)
+    return ours.join(theirs[theirs.columns.difference(ours.columns)])
+
+
+def nothing(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Cells in which no method beats the constant, by n epsilon / p, and left-out data.
+
+    A row of no range names the data sets on which there is nothing to learn.
+    """
+    table = outcomes(config, "race", "ends")
+    excluded = unlearnable(table)
+    kept = table[~table["data"].isin(excluded)]
+    rows = []
+    for tuning in ALL_TUNINGS:
+        for kind, group in ranking.groups(ranking.cells(kept, tuning)):
+            is_lost = ~(group.min(axis=1) < 1)
+            names = group.index.get_level_values("problem")[is_lost]
+            counts = {"cells": len(group), "none": int(is_lost.sum())}
+            lost = ", ".join(dict.fromkeys(names))
+            rows.append({"tuning": tuning, **kind, **counts, "problems": lost})
+    rows.append({"none": len(excluded), "problems": ", ".join(excluded)})
+    return pd.DataFrame(rows)
+
+
+def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Every setting of every method: its mean, and how many data sets take it."""
+    return defaults.summary(settings(config))
+
+
+def tried(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Mean excess of every setting on every problem, a column for each epsilon."""
+    table = defaults.by_epsilon(settings(config))
+    numbers = table.select_dtypes("float").columns
+    return table.assign(**{key: table[key].map(_rounded) for key in numbers})
+
+
+def balance(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Private metric beside objective perturbation, by width and balance of classes.
+
+    One row a cell of two classes under fair defaults: AUC, accuracy and excess of both,
+    and ``smaller``, the share of held-out labels that a constant has wrong.
+    """
+    table = counted(config)
+    ends = table[table["algorithm"] == ENDS["constant"]].set_index("problem")
+    signed = table[(table["loss"] == "logistic") & (table["tuning"] == LEFT_OUT)]
+    names = ["problem", "epsilon"]
+    solvers = {"metric": METRIC, "tilted": TILTED}
+    both = {
+        name: signed[signed["solver"] == solver].set_index(names)
+        for name, solver in solvers.items()
+    }
+    rows = []
+    for cell in both["tilted"].index.intersection(both["metric"].index, sort=False):
+        row = dict(zip(names, cell, strict=True))
+        row |= {key: both["tilted"].loc[cell, key] for key in ("n", "p")}
+        row["smaller"] = 1 - ends.loc[cell[0], "accuracy"]
+        for name, table_of_solver in both.items():
+            row[f"auc_{name}"] = table_of_solver.loc[cell, "test"]
+            row[f"accuracy_{name}"] = table_of_solver.loc[cell, "accuracy"]
+            row[f"excess_{name}"] = table_of_solver.loc[cell, "mean"]
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _by_tuning(
-    config: Config, summarise: Callable[[pd.DataFrame], list[dict[str, Any]]]
+    table: pd.DataFrame, summarise: Callable[[pd.DataFrame], list[dict[str, Any]]]
 ) -> pd.DataFrame:
-    table = outcomes(config)
     rows = []
-    for tuning in TUNINGS:
+    for tuning in ALL_TUNINGS:
         summary = summarise(ranking.cells(table, tuning))
         rows += [{"tuning": tuning, **row} for row in summary]
     return pd.DataFrame(rows)

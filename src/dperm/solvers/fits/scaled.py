@@ -18,50 +18,26 @@ from typing import Any
 import numpy as np
 
 from dperm.core.erm.problem import Problem
-from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.exact_noise import sum_error
 from dperm.solvers.fits import minimise, secret
+from dperm.solvers.fits.public_view import PublicView
 from dperm.solvers.fits.secret import Secret
 from dperm.solvers.records import Records, relevance
-from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 
-class Scaled:
-    """A problem in units of its public scales.
+class Scaled(PublicView):
+    """A problem in units of its public scales, with its records behind it.
 
     Parameters
     ----------
     problem : Problem
     apart : bool
         Whether every release may get noise for release; see ``Records``.
-
-    Attributes
-    ----------
-    n, p : int
-    loss, penalty, epsilon, delta
-        As the problem's.
-    S : ndarray, shape (p,)
-    label : float
-        Scale of the labels; 1 where they are signs.
-    given : tuple of str
-        Public information.
     """
 
     def __init__(self, problem: Problem, apart: bool = False):
-        self.name = problem.name
-        self.loss = problem.loss
-        self.penalty = problem.penalty
-        self.n = problem.n
-        self.p = problem.p
-        self.epsilon = problem.epsilon
-        self.delta = problem.delta
-        self.S = column_scales(problem)
-        self.label = label_scale(problem)
-        self.given = problem.given
-        if not is_declared(problem):
-            read = (SMOOTHNESS, LABEL_SCALE) if self.real else (SMOOTHNESS,)
-            self.given = (*problem.given, *read)
+        super().__init__(problem)
         self.apart = apart
         self._records: Records | Problem = problem
 
@@ -89,16 +65,6 @@ class Scaled:
         gram: np.ndarray = records.kept(("gram", R), lambda: records.gram(R))
         return gram
 
-    @property
-    def real(self) -> bool:
-        """Whether labels are real numbers, not signs."""
-        return self.loss.labels != "sign"
-
-    @property
-    def radius(self) -> float:
-        """R = sqrt(p)."""
-        return float(np.sqrt(self.p))
-
     # --- what may be released ---------------------------------------------------------
 
     def gradient_sum(self, u: np.ndarray, C: float) -> Secret:
@@ -124,6 +90,81 @@ class Scaled:
             batch = sampling.choice(self.n, size, replace=False, shuffle=False)
             gradients[:, run] = records.gradient(u[:, run], C, batch)
         return secret.noisy(gradients, 2 * C, rate=size / self.n)
+
+    def unit_gradient_sum(self, u: np.ndarray, C: np.ndarray) -> Secret:
+        """As ``gradient_sum``, clipped to each run's C (L,), over C; (p, L).
+
+        Replacing a record moves it by 2, whatever C is.
+        """
+        gradient = self._behind().gradient(u, C)
+        return secret.noisy(gradient / C, 2.0)
+
+    def gradient_sizes(self, u: np.ndarray, edges: np.ndarray) -> Secret:
+        """Histogram of the norms of the records' gradients at u (p, L); (k + 1, L).
+
+        A record counts in the place of the first of k edges that its norm does not
+        exceed, in the last if there is none. Replacing it moves 1 from a place to
+        another: by sqrt(2).
+        """
+        norms = self._behind().gradient_norms(u)
+        places = np.searchsorted(edges, norms)
+        histogram = np.stack([
+            np.bincount(column, minlength=len(edges) + 1) for column in places.T
+        ], axis=1)  # fmt: skip
+        return secret.noisy(histogram, float(np.sqrt(2)))
+
+    def clipped_gradient_sum(self, u: np.ndarray, R: float) -> Secret:
+        """Sum of gradients at u (p, L) of records clipped to R; (p, L).
+
+        Replacing a record moves it by 2 R times the largest slope.
+        """
+        gradient = self._behind().pull(u, R)
+        return secret.noisy(gradient, 2 * R * self.loss.lipschitz(np.inf))
+
+    def curvature_sum(self, u: np.ndarray, R: float) -> Secret:
+        """Trace of the sum of Hessians at u (p, L) of records clipped to R; (1, L).
+
+        A record's is between 0 and sup phi'' R^2.
+        """
+        trace = self._behind().curvature(u, R)
+        return secret.noisy(trace, self.loss.curvature * R**2)
+
+    def newton_change(
+        self, slope: np.ndarray, damping: np.ndarray, R: float
+    ) -> np.ndarray:
+        """How far replacing a record moves a Newton direction of a public slope, (L,).
+
+        With h = sup phi'' R^2 and lambda the damping and the least ridge, by Delta =
+        ||slope|| h / (n lambda^2 + lambda h). For let A be lambda I and the mean
+        Hessian of the records that both data sets share. Each of the two matrices is A
+        or more by t t^T, and perhaps some ridge, with ||t||^2 <= h / n. By Sherman and
+        Morrison its inverse is A^-1 less a matrix between 0 and D I,
+
+            D = ||A^-1 t||^2 / (1 + t.A^-1 t) <= (h / n) / (lambda (lambda + h / n)),
+
+        as ||A^-1 t||^2 <= t.A^-1 t / lambda <= h / (n lambda^2). Both inverses are A^-1
+        less such a matrix, so that they differ by D at most in norm.
+        """
+        h = self.loss.curvature * R**2
+        strong = damping + float(self.l2.min())
+        sizes = np.linalg.norm(slope, axis=0)
+        Delta: np.ndarray = sizes * h / (self.n * strong**2 + strong * h)
+        return np.maximum(Delta, np.finfo(float).tiny)
+
+    def newton_direction(
+        self, u: np.ndarray, slope: np.ndarray, damping: np.ndarray, R: float
+    ) -> Secret:
+        """(H + damping I)^-1 slope at u (p, L), over ``newton_change``; (p, L).
+
+        H is the mean Hessian of the records clipped to R, and the ridge's.
+        """
+        records = self._behind()
+        direction = np.empty_like(slope)
+        for run in range(slope.shape[1]):
+            hessian = records.hessian(u[:, run], R) / self.n
+            hessian += np.diag(self.l2[:, 0] + damping[run])
+            direction[:, run] = np.linalg.solve(hessian, slope[:, run])
+        return secret.noisy(direction / self.newton_change(slope, damping, R), 1.0)
 
     def second_moments(self, R: float) -> Secret:
         """Sum of x x^T over records clipped to R; symmetric, (p, p).
@@ -211,33 +252,3 @@ class Scaled:
             narrowed = self._behind().of_columns(columns)
             gradients[:, run] = narrowed.gradient(u[columns, run], C)
         return secret.noisy(gradients, 2 * C)
-
-    # --- the penalty, per record, in units of the scales ------------------------------
-
-    @property
-    def l1(self) -> np.ndarray:
-        """Weights of |u_j|, shape (p, 1)."""
-        return (self.penalty.l1 / self.S)[:, None]
-
-    @property
-    def l2(self) -> np.ndarray:
-        """Weights of u_j^2 / 2, shape (p, 1)."""
-        return (self.penalty.l2 / self.S**2)[:, None]
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the penalty is a ridge or zero."""
-        return self.penalty.is_smooth
-
-    def prox(self, u: np.ndarray, step: Any) -> np.ndarray:
-        """Proximal operator of step times the penalty, at u (p, L)."""
-        shrunk = np.sign(u) * np.maximum(np.abs(u) - step * self.l1, 0.0)
-        return self.boxed(shrunk / (1.0 + step * self.l2))
-
-    def boxed(self, u: np.ndarray) -> np.ndarray:
-        """Nearest point to u (p, L) in the box, which bounds the weights u / S."""
-        ends = (self.penalty.lower, self.penalty.upper)
-        if not np.isfinite(ends).any():
-            return u
-        low, high = (end * self.S[:, None] for end in ends)
-        return np.clip(u, low, high)
