@@ -140,7 +140,7 @@ from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.experiment.unit import setting_rows
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 home, algorithm = Path(dperm.__file__).parent, sys.argv[1]
 module = solvers.load(algorithm)
 rng, ran = np.random.default_rng(0), set()
@@ -149,7 +149,7 @@ problem = build("a", X, y, "logistic", Penalty(l2=0.1), 1.0, 1e-3)
 sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
 optimum = SimpleNamespace(value=1.0, support=np.zeros(3, dtype=bool))
 setting_rows(module, module.Options(), problem, optimum,
-          Settings(np.array([0.1]), np.array([1.0]), 1.0), 1.0, (1.0,), 5, 1)
+          BatchedSettings(np.array([0.1]), np.array([1.0]), 1.0), 1.0, (1.0,), 5, 1)
 sys.setprofile(None)
 for name, found in list(sys.modules.items()):
     kernels = [one for one in vars(found).values() if isinstance(one, Dispatcher)]
