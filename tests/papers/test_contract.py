@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
+
 import pandas as pd
 import pytest
 
@@ -66,10 +68,9 @@ def test_a_figure_is_rows_with_named_axes_and_is_drawn(swept, paper, name):
     figure, data = drawing.made(picture)
     assert len(figure.axes) == len(shown)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    letters = [title.partition("}")[0] for title in titles]
-    assert len(shown) == 1 or letters == [
-        f"$\\bf{{{k}" for k in "abcdefghijkl"[: len(shown)]
-    ]
+    if len(shown) > 1:
+        letters = [title.partition("}")[0][-1] for title in titles]
+        assert letters == [*ascii_lowercase[: len(shown)]]
     assert [*legible.faults(figure)] == [], "what a journal would not print"
     assert len(data) == len(rows)
     drawing.plt.close(figure)

@@ -19,6 +19,7 @@ legend.
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import textwrap
@@ -494,6 +495,17 @@ def save(
     plt.close(figure)
     store.write_csv(stem.with_suffix(".csv"), data)
     return [*written, stem.with_suffix(".csv")]
+
+
+def inline(figure: Figure, label: str) -> str:
+    """A figure as SVG to stand in a page of HTML, as wide as there is room."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=METADATA["svg"])
+    plt.close(figure)
+    drawn = text.getvalue()
+    picture = drawn[drawn.index("<svg") :]
+    picture = re.sub(r' (?:width|height)="[\d.]+pt"', "", picture, count=2)
+    return picture.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
 def _write_palette(path: Path) -> None:
