@@ -19,7 +19,7 @@ FLAGS = (
     "--no-first-run", "--disable-background-networking", "--disable-extensions",
     "--remote-debugging-pipe",
 )  # fmt: skip
-KEYS = {"Enter": 13, " ": 32, "Tab": 9, "ArrowDown": 40}
+KEYS = {"Enter": 13, " ": 32, "Tab": 9, "Delete": 46}
 
 
 class Browser:

@@ -12,6 +12,7 @@ import base64
 import io
 import json
 import logging
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -63,10 +64,10 @@ ARENA_COLUMNS = {  # of arena.csv: heading
     "algorithm": "method",
     "tuning": "setting",
     "mean": "excess",
-    "true_epsilon": "proved epsilon",
-    "reason": "why not",
     "ci_low": "95 % from",
     "ci_high": "95 % to",
+    "true_epsilon": "proved epsilon",
+    "reason": "why not",
 }
 
 
@@ -123,7 +124,7 @@ def figures_of(
         curves = pd.read_csv(path, dtype={"panel": str, "algorithm": str})
         if curves.empty:
             continue
-        listed = deciding(claims, path)
+        listed = deciding(claims, paper.name, name)
         shown = {"chart": "", "picture": "", "curves": []}
         if curves["algorithm"].nunique() > CURVES_OF_CHART:
             shown["picture"] = picture(path.with_suffix(".png"))
@@ -168,11 +169,10 @@ def runs_of(config: schema.Config, product: schema.Product) -> int:
     )
 
 
-def deciding(claims: pd.DataFrame, path: Path) -> list[dict[str, Any]]:
-    """The claims that are judged from a figure's data, each with its verdict."""
-    name = path.as_posix()
-    rows = claims.to_dict("records")
-    return [row for row in rows if name in texts.files(row)]
+def deciding(claims: pd.DataFrame, paper: str, name: str) -> list[dict[str, Any]]:
+    """The claims that name a figure, or are judged from its data, with verdicts."""
+    rows = claims[claims["paper"] == paper].to_dict("records")
+    return [row for row in rows if name in texts.figures(row)]
 
 
 def proved_epsilons(config: schema.Config) -> dict[tuple[str, str], str]:
@@ -216,6 +216,7 @@ def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str
         for k, method in enumerate(methods)
     ]
     shown = ", ".join(box.name for box in boxes)
+    decided = [decided_by(method, told["claims"]) for method in methods]
     place = f"indexof({json.dumps(methods)}, datum.algorithm)"
     means = curves["mean"]
     floor = means[means > 0].min() / 2 if (means > 0).any() else 1e-300
@@ -242,7 +243,7 @@ def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str
             low=_scaled("ci_low", "y_scale", floor),
             high=_scaled("ci_high", "y_scale", floor),
             proved=_listed(methods, paper, told["epsilons"]),
-            decides=f"{json.dumps([decided(m, told['claims']) for m in methods])}[{place}]",
+            decides=f"{json.dumps(decided)}[{place}]",
             runs=str(told["runs"]),
         )
         .encode(
@@ -293,7 +294,7 @@ def _listed(
     return f"{json.dumps(ranges)}[indexof({json.dumps(methods)}, datum.algorithm)]"
 
 
-def decided(method: str, claims: Iterable[Mapping[str, Any]]) -> str:
+def decided_by(method: str, claims: Iterable[Mapping[str, Any]]) -> str:
     """The claim that a curve decides: the first of its figure that names the method."""
     name = method.split(", ")[0]
     for claim in claims:
@@ -346,9 +347,14 @@ def _scaled(column: str, scale: str, floor: float) -> str:
 
 
 def _axis(scale: str) -> alt.Axis:
-    """An axis whose numbers are those of the data on either scale."""
-    power = "format(pow(10, datum.value), '.3~g')"
-    return alt.Axis(labelExpr=f"{scale} === 'logarithmic' ? {power} : datum.label")
+    """An axis whose numbers are those of the data, and round, on either scale."""
+    is_log = f"{scale} === 'logarithmic'"
+    places = [round(math.log10(m) + k, 4) for k in range(-12, 13) for m in (1, 2, 5)]
+    return alt.Axis(
+        labelExpr=f"{is_log} ? format(pow(10, datum.value), '.1~g') : datum.label",
+        values=alt.expr(f"{is_log} ? {places} : null"),
+        labelOverlap=True,
+    )
 
 
 def _free() -> alt.Scale:
@@ -366,12 +372,9 @@ def table(path: Path, headings: Mapping[str, str]) -> str:
     rows = pd.read_csv(path)
     columns = [column for column in headings if column in rows]
     rows = rows[columns].rename(columns=dict(headings))
-    for column in rows.select_dtypes("number"):
-        is_whole = rows[column].isna() | (rows[column] % 1 == 0)
-        if is_whole.all():
-            rows[column] = rows[column].astype("Int64")
-        else:
-            rows[column] = [float(f"{number:.4g}") for number in rows[column]]
+    for column in rows:
+        cells = [_shown(content) for content in rows[column]]
+        rows[column] = pd.Series(cells, dtype=object)
     html: str = to_html_datatable(
         rows,
         connected=False,
@@ -388,6 +391,15 @@ def table(path: Path, headings: Mapping[str, str]) -> str:
         display_logo_when_loading=False,
     )
     return html
+
+
+def _shown(content: Any) -> str:
+    """A content of a cell: four digits of a number, and nothing if there is none."""
+    if pd.isna(content):
+        return ""
+    if isinstance(content, float) and content % 1:
+        return f"{content:.4g}"
+    return f"{content:.0f}" if isinstance(content, float) else str(content)
 
 
 def titles_of(panels: pd.Series) -> dict[str, str]:
