@@ -1,4 +1,4 @@
-"""Kernels against C, lanes against single runs, growth, memory.
+"""Kernels against C, settings against single runs, growth, memory.
 
 Every comparison is taken in turns within this run, and the median of the turns is
 printed, because machines drift. Writes ``results/bench.md`` as well.
@@ -15,11 +15,11 @@ from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
 from bench import growth, reference
-from bench.shared import SIZES, in_turns, lanes, problem, solve
+from bench.shared import SIZES, in_turns, problem, settings, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
-from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline.manifest import machine
 from dperm.solvers.lanes import dp_gcd, dp_sgd, dp_svrg
@@ -37,7 +37,7 @@ def against_c() -> list[list]:
             (dp_sgd, reference.run_dp_sgd, min(n, 20000)),
             (dp_svrg, reference.run_dp_svrg, min(n - 1, 20000)),
         ):
-            one = lanes(3).take([1])
+            one = settings(3).take([1])
             ours = solve(module, made, one, count)[0]
             theirs = run(lib, made, one, streams(1), count)
             np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
@@ -52,7 +52,7 @@ def against_c() -> list[list]:
 
 
 def vertices_against_c() -> list[list]:
-    """PolySFW over the l_1 ball, one lane, noise apart: nanoseconds a coordinate."""
+    """PolySFW over the l_1 ball, one setting, noise apart: nanoseconds a coordinate."""
     lib, table = reference.library(), []
     for d, count in ((64, 20_000), (256, 5000), (1024, 1000), (4096, 300)):
         rng = np.random.default_rng(0)
@@ -80,11 +80,11 @@ def vertices_against_c() -> list[list]:
     return table
 
 
-def lanes_against_single_runs() -> list[list]:
-    """1000 settings in lanes, per setting, against one run of ours and one in C."""
+def batches_against_single_runs() -> list[list]:
+    """1000 settings in one batch, per setting, against one run of ours and one in C."""
     lib, rows = reference.library(), []
     for name, (n, p, loss) in SIZES.items():
-        made, many, one = problem(n, p, loss), lanes(1000), lanes(3).take([1])
+        made, many, one = problem(n, p, loss), settings(1000), settings(3).take([1])
         for module, run, count in (
             (dp_cd, reference.run_dp_cd, 2 * p),
             (dp_sgd, reference.run_dp_sgd, min(n, 5000)),
@@ -106,8 +106,8 @@ def greedy_on_sparse_data() -> list[list]:
     """An iteration of DP-GCD, ten non-zeros a column, from 10^3 to 10^6 features."""
     lib, rows = reference.library(), []
     for p in (1000, 10_000, 100_000, 1_000_000):
-        made, one, many = sparse_problem(p), lanes(3).take([1]), lanes(64)
-        one = Lanes(one.step, one.clip, one.noise_multiplier, "strict")
+        made, one, many = sparse_problem(p), settings(3).take([1]), settings(64)
+        one = BatchedSettings(one.step, one.clip, one.noise_multiplier, "strict")
         count = max(3, 300_000 // p)
         ours = solve(dp_gcd, made, one, count)[0]
         theirs = reference.run_dp_gcd(lib, made, one, streams(1), count)
@@ -142,17 +142,17 @@ def report() -> str:
     blocks = [
         ("One run, nanoseconds a step", against_c(),
          ("problem", "kernel", "ours", "C", "ours / C")),
-        ("1000 settings in lanes, one thread, a setting at a time for comparison",
-         lanes_against_single_runs(),
-         ("problem", "kernel", "ns a step and lane", "our single run / lane",
-          "C run / lane")),
-        ("PolySFW, one lane, nanoseconds a coordinate and step; noise is drawn before",
+        ("1000 settings in a batch, one thread, one at a time for comparison",
+         batches_against_single_runs(),
+         ("problem", "kernel", "ns a step and setting", "our single run / setting",
+          "C run / setting")),
+        ("PolySFW, one setting, nanoseconds a coordinate and step; noise drawn before",
          vertices_against_c(), ("d", "ours", "C", "ours / C")),
         ("Seconds and megabytes as one size grows over two decades",
          growth.table(), growth.HEAD),
         ("One iteration of DP-GCD on sparse data, ten non-zeros a column; nanoseconds "
          "a feature, noise included", greedy_on_sparse_data(),
-         ("p", "ours", "C", "ours / C", "64 lanes, a feature and lane")),
+         ("p", "ours", "C", "ours / C", "64 settings, a feature and setting")),
     ]  # fmt: skip
     parts = [f"Machine: {machine()}; {store.versions()}."]
     for title, rows, head in blocks:

@@ -21,13 +21,13 @@ from tabulate import tabulate
 from bench.shared import in_turns
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import jobs
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 DECADES = (1, 10, 100)
-BASE = {"n": 400, "p": 8, "lanes": 10}
+BASE = {"n": 400, "p": 8, "settings": 10}
 KERNELS = {  # with how many steps are one pass over n records of p features
     "dp_cd": (dp_cd, lambda n, p: p),
     "dp_sgd": (dp_sgd, lambda n, p: n),
@@ -75,20 +75,20 @@ def _problem(n: int, p: int) -> Any:
     return build("growth", X, y, "logistic", Penalty(l1=0.01, l2=0.001))
 
 
-def _lanes(count: int) -> Lanes:
+def _settings(count: int) -> BatchedSettings:
     steps, clips = np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count)
-    return Lanes(steps, clips, 1.0, "strict")
+    return BatchedSettings(steps, clips, 1.0, "strict")
 
 
 def _run(name: str, size: str, factor: int) -> Callable[[], Any]:
     """One pass with one of the sizes so many times as large."""
     sizes = {**BASE, size: BASE[size] * factor}
     module, steps = KERNELS[name]
-    made, lanes = _problem(sizes["n"], sizes["p"]), _lanes(sizes["lanes"])
+    made, settings = _problem(sizes["n"], sizes["p"]), _settings(sizes["settings"])
     count = steps(sizes["n"], sizes["p"])
 
     def call() -> Any:
-        run = module.Run(made, lanes, streams(1), module.Options(), total=count)
+        run = module.Run(made, settings, streams(1), module.Options(), total=count)
         run.advance(count)
         return run.weights
 
@@ -96,12 +96,12 @@ def _run(name: str, size: str, factor: int) -> Callable[[], Any]:
 
 
 def _replicated(count: int) -> Callable[[], Any]:
-    """So many seeds of one block of lanes."""
-    made, lanes = _problem(BASE["n"], BASE["p"]), _lanes(100)
+    """So many seeds of one block of settings."""
+    made, settings = _problem(BASE["n"], BASE["p"]), _settings(100)
 
     def call() -> None:
         for seed in range(count):
-            run = dp_cd.Run(made, lanes, streams(seed), dp_cd.Options())
+            run = dp_cd.Run(made, settings, streams(seed), dp_cd.Options())
             run.advance(BASE["p"])
 
     return call

@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes, mean_sensitivity, share
+from dperm.core.lanes import BatchedSettings, mean_sensitivity, share
 from dperm.core.privacy.mechanisms import Streams, laplace
 from dperm.solvers.lanes import dp_svrg
 
@@ -46,14 +46,18 @@ def _generator(streams: Streams) -> ctypes.c_void_p:
 
 
 def run_dp_cd(
-    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """One cyclic run of DP-CD in C; the final weights (p,)."""
     M, n, p = problem.smoothness, problem.n, problem.p
-    clip = np.outer(lane.clip, share(M))[0]
-    scale = lane.noise_scale(mean_sensitivity(clip, n))
+    clip = np.outer(setting.clip, share(M))[0]
+    scale = setting.noise_scale(mean_sensitivity(clip, n))
     order = ((1 + np.arange(count)) % p).astype(np.intp)
-    step, w, v = lane.step[0] / M, np.zeros(p), problem.offset.copy()
+    step, w, v = setting.step[0] / M, np.zeros(p), problem.offset.copy()
     lib.dp_cd(
         _generator(streams), _pointer(problem.A), _pointer(v), _pointer(w),
         ctypes.c_ssize_t(n), _pointer(order), ctypes.c_ssize_t(count),
@@ -65,7 +69,11 @@ def run_dp_cd(
 
 
 def run_dp_sgd(
-    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """One run of DP-SGD with single records in C; the final weights (p,)."""
     records = streams.sampling.integers(0, problem.n, count).astype(np.intp)
@@ -74,23 +82,27 @@ def run_dp_sgd(
         _generator(streams), _pointer(problem.rows), _pointer(problem.offset),
         _pointer(problem.row_norms), _pointer(w), ctypes.c_ssize_t(problem.p),
         _pointer(records), ctypes.c_ssize_t(count), _is_logistic(problem),
-        ctypes.c_double(lane.step[0] / problem.global_smoothness),
-        ctypes.c_double(lane.clip[0]),
-        ctypes.c_double(2 * lane.clip[0] * lane.noise_multiplier),
+        ctypes.c_double(setting.step[0] / problem.global_smoothness),
+        ctypes.c_double(setting.clip[0]),
+        ctypes.c_double(2 * setting.clip[0] * setting.noise_multiplier),
         ctypes.c_double(problem.penalty.l1), ctypes.c_double(problem.penalty.l2),
     )  # fmt: skip
     return w
 
 
 def run_dp_gcd(
-    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """One run of DP-GCD (logistic, GS-r, noise on the score) in C; weights (p,)."""
     A, n, p = problem.A, problem.n, problem.p
     M, w, v = problem.smoothness, np.zeros(p), problem.offset.copy()
     shares, scratch = share(M), np.empty(n)
     indices, starts = A.indices.astype(np.int32), A.indptr.astype(np.int32)
-    scale = float(lane.noise_multiplier * mean_sensitivity(lane.clip, n)[0])
+    scale = float(setting.noise_multiplier * mean_sensitivity(setting.clip, n)[0])
     for _ in range(count):
         noise = laplace(streams.sampling, np.ones(p))
         value = float(laplace(streams.noise, 1.0))
@@ -98,7 +110,7 @@ def run_dp_gcd(
             _pointer(A.data), _pointer(indices), _pointer(starts), _pointer(v),
             _pointer(scratch), _pointer(w), ctypes.c_ssize_t(n), ctypes.c_ssize_t(p),
             _pointer(M), _pointer(shares), _pointer(noise), ctypes.c_double(value),
-            ctypes.c_double(lane.step[0]), ctypes.c_double(lane.clip[0]),
+            ctypes.c_double(setting.step[0]), ctypes.c_double(setting.clip[0]),
             ctypes.c_double(scale), ctypes.c_double(scale / np.sqrt(M.sum())),
             ctypes.c_double(problem.penalty.l1),
         )  # fmt: skip
@@ -106,21 +118,25 @@ def run_dp_gcd(
 
 
 def run_dp_svrg(
-    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """At most an epoch of DP-SVRG in C; the final weights (p,)."""
     n, p = problem.n, problem.p
     records = streams.sampling.integers(0, n, count).astype(np.intp)
     w, mu, total = np.zeros((3, p))
-    scale = float(2 * lane.clip[0] * lane.noise_multiplier)
+    scale = float(2 * setting.clip[0] * setting.noise_multiplier)
     full = dp_svrg.full_noise(problem, dp_svrg.Options()) * scale / n
     lib.dp_svrg(
         _generator(streams), _pointer(problem.rows), _pointer(problem.offset),
         _pointer(problem.row_norms), _pointer(w), _pointer(mu), _pointer(total),
         ctypes.c_ssize_t(n), ctypes.c_ssize_t(p), _pointer(records),
         ctypes.c_ssize_t(count), _is_logistic(problem),
-        ctypes.c_double(lane.step[0] / problem.global_smoothness),
-        ctypes.c_double(lane.clip[0]), ctypes.c_double(scale), ctypes.c_double(full),
+        ctypes.c_double(setting.step[0] / problem.global_smoothness),
+        ctypes.c_double(setting.clip[0]), ctypes.c_double(scale), ctypes.c_double(full),
         ctypes.c_double(problem.penalty.l1), ctypes.c_double(problem.penalty.l2),
     )  # fmt: skip
     return w

@@ -1,4 +1,4 @@
-"""Problems, lanes and clock that the comparisons share."""
+"""Problems, settings and clock that the comparisons share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import streams
 
 TURNS = 7
@@ -31,9 +31,11 @@ def problem(n: int, p: int, loss: str) -> Problem:
     return made
 
 
-def lanes(count: int) -> Lanes:
+def settings(count: int) -> BatchedSettings:
     """Settings of the useful part of the grids: nothing diverges."""
-    return Lanes(np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count), 1.0)
+    return BatchedSettings(
+        np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count), 1.0
+    )
 
 
 def in_turns(*calls: Callable[[], object]) -> list[float]:
@@ -48,8 +50,8 @@ def in_turns(*calls: Callable[[], object]) -> list[float]:
     return [statistics.median(spent) for spent in times]
 
 
-def solve(module, made: Problem, chosen: Lanes, count: int, workers: int = 1):
-    """Run a block of lanes; the final weights."""
+def solve(module, made: Problem, chosen: BatchedSettings, count: int, workers: int = 1):
+    """Run a block of settings; the final weights."""
     options = module.Options()
     run = module.Run(made, chosen, streams(1), options, workers=workers, total=count)
     run.advance(count)

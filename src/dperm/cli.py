@@ -42,43 +42,55 @@ class Command(NamedTuple):
     form: str
 
 
-# Names, functions and help by kind of arguments. In a name, a second word must follow.
-_LISTED = {
-    OPTIONS: """
-audit module:function  audit.command:main     audit the privacy of a function of yours
-verify        pipeline.verify:main            check results by making some again
-""",
-    SOLVES: """
-fetch         pipeline.inputs:fetch           fetch a problem's data set
-prepare       pipeline.inputs:prepare         prepare the arrays of a problem
-optimum       pipeline.inputs:optimum         solve a problem without privacy
-tune          pipeline.stages:tune            run a solver over the grid of a paper
-evaluate      pipeline.stages:evaluate        run the chosen settings on fresh seeds
-solve         pipeline.stages:solve           tune, then evaluate
-sweep         pipeline.stages:sweep           run the sweeps of a paper
-audit         pipeline.auditing:audit         audit a solver; exit code 1 if caught
-privacy       pipeline.auditing:report        print what a setting costs
-adopt         pipeline.adopt:adopt            reuse rows of older code of the same bits
-""",
-    DRAWS: """
-timing        pipeline.stages:timing          time the runs that are shown in seconds
-figure        pipeline.products:figure        draw the figures of a paper
-table         pipeline.products:table         make the tables of a paper
-draw          pipeline.products:draw          make some figures and tables
-complete      pipeline.verify:complete        check that a paper agrees with its rows
-claims        report.claims:write             judge the claims of the papers
-report        report.page:report              write the report
-readme        report.texts:readme             put scorecard and claims into the pages
-""",
-    KEYS: """
-try           compare.command:main            compare private methods on a file of yours
-""",
-}
-_ROW = re.compile(r"^(\w+(?: \S+)?) +(\S+\.\S+) +(.+)$", re.MULTILINE)
+# By name; a second word of a name must follow.
 COMMANDS = {
-    name: Command(function, text, form)
-    for form, listed in _LISTED.items()
-    for name, function, text in _ROW.findall(listed)
+    "audit module:function": Command(
+        "audit.command:main", "audit the privacy of a function of yours", OPTIONS
+    ),
+    "verify": Command(
+        "pipeline.verify:main", "check results by making some again", OPTIONS
+    ),
+    "fetch": Command("pipeline.inputs:fetch", "fetch a problem's data set", SOLVES),
+    "prepare": Command(
+        "pipeline.inputs:prepare", "prepare the arrays of a problem", SOLVES
+    ),
+    "optimum": Command(
+        "pipeline.inputs:optimum", "solve a problem without privacy", SOLVES
+    ),
+    "tune": Command(
+        "pipeline.stages:tune", "run a solver over the grid of a paper", SOLVES
+    ),
+    "evaluate": Command(
+        "pipeline.stages:evaluate", "run the chosen settings on fresh seeds", SOLVES
+    ),
+    "solve": Command("pipeline.stages:solve", "tune, then evaluate", SOLVES),
+    "sweep": Command("pipeline.stages:sweep", "run the sweeps of a paper", SOLVES),
+    "audit": Command(
+        "pipeline.auditing:audit", "audit a solver; exit code 1 if caught", SOLVES
+    ),
+    "privacy": Command(
+        "pipeline.auditing:report", "print what a setting costs", SOLVES
+    ),
+    "accept-code": Command(
+        "pipeline.adopt:adopt", "keep rows of older code of the same bits", SOLVES
+    ),
+    "timing": Command(
+        "pipeline.stages:timing", "time the runs that are shown in seconds", DRAWS
+    ),
+    "figure": Command("pipeline.products:figure", "draw the figures of a paper", DRAWS),
+    "table": Command("pipeline.products:table", "make the tables of a paper", DRAWS),
+    "draw": Command("pipeline.products:draw", "make some figures and tables", DRAWS),
+    "complete": Command(
+        "pipeline.verify:complete", "check that a paper agrees with its rows", DRAWS
+    ),
+    "claims": Command("report.claims:write", "judge the claims of the papers", DRAWS),
+    "report": Command("report.page:report", "write the report", DRAWS),
+    "readme": Command(
+        "report.texts:readme", "put scorecard and claims into the pages", DRAWS
+    ),
+    "try": Command(
+        "compare.command:main", "compare private methods on a file of yours", KEYS
+    ),
 }
 # Functions that add the options of a command to its parser.
 PARSERS = {
@@ -91,7 +103,7 @@ MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 # Snakemake's options that need its own output.
-LOUD = re.compile(
+OWN_OUTPUT = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
 JSON = "--json"  # of ``dperm claims``: print what is written
@@ -101,7 +113,7 @@ OPTION = re.compile(r"--[A-Za-z][\w-]*")
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``pipeline.warm``
 # Options that may ask for no core, or fewer.
-FEW = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
+CORES_VALUE = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 TOPS = ("figures/", "results/")
@@ -302,7 +314,7 @@ def _complete(arguments: list[str]) -> None:
     from dperm.core.experiment import composition
 
     line = os.environ.get("COMP_LINE", "")  # from which the stage is removed
-    os.environ["COMP_LINE"] = re.sub(r"^\s*(\S+)\s+\w+\s", r"\1 ", line)
+    os.environ["COMP_LINE"] = re.sub(r"^\s*(\S+)\s+[\w-]+\s", r"\1 ", line)
     sys.argv = ["dperm", *arguments]
     composition.application(print)()
 
@@ -391,7 +403,7 @@ def _refuse_unknown(word: str) -> None:
 def refuse_no_cores(arguments: list[str]) -> None:
     """Refuse ``-j 0``, with which Snakemake waits for ever, and ``-j -3``."""
     for word, after in pairwise([*arguments, ""]):
-        option = FEW.fullmatch(word)
+        option = CORES_VALUE.fullmatch(word)
         count = (option[2] or after) if option else ""
         if option and re.fullmatch(r"[-+]?\d+", count) and int(count) < 1:
             raise RefusedCommandError(
@@ -457,7 +469,7 @@ def _snakemake(arguments: list[str]) -> None:
     given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
     if not any(CORES.match(word) for word in arguments):
         given.append("--cores=all")
-    if not any(LOUD.match(word) for word in arguments):
+    if not any(OWN_OUTPUT.match(word) for word in arguments):
         from dperm.pipeline import progress
 
         progress.register()

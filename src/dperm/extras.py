@@ -10,8 +10,17 @@ import importlib.util
 # Extra to the modules it installs; the first is the one whose presence is checked.
 EXTRAS = {
     "pipeline": (
-        *("snakemake", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
-        *("tabulate", "requests", "arff", "openml", "pooch"),
+        "snakemake",
+        "matplotlib",
+        "PIL",
+        "pyarrow",
+        "filelock",
+        "tqdm",
+        "tabulate",
+        "requests",
+        "arff",
+        "openml",
+        "pooch",
         "dp_accounting",
     ),
     "report": ("altair", "itables", "jinja2", "vl_convert"),

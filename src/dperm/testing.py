@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.checks import OF_RUNS, Audit
-from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Tap
+from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Recorder
 from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy import mechanisms as noise
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
@@ -49,7 +49,7 @@ from dperm.solvers.streams.sources import Rows
 NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-200, 5e-324)
 LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers
 EFFORT = {"neighbours": 4, "runs": 12}  # of the audit
-STEPS = 12  # of a block of lanes
+STEPS = 12  # of a block of settings
 SEEDS = range(1, 5)
 
 
@@ -116,9 +116,11 @@ def solver_checks(
     """
     if not __debug__:
         raise RuntimeError("the checks are assertions: run Python without -O")
-    at = Subject(algorithm, dict(options or {}), varied)
-    checks = {**ALWAYS, **OF_FAMILY[solvers.family(at.module)]}
-    return [Check(name, algorithm, partial(run, at)) for name, run in checks.items()]
+    subject = Subject(algorithm, dict(options or {}), varied)
+    checks = {**ALWAYS, **OF_FAMILY[solvers.family(subject.module)]}
+    return [
+        Check(name, algorithm, partial(run, subject)) for name, run in checks.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class Subject:
     """A solver with options, and what it runs on."""
 
     algorithm: str
-    given: dict[str, Any]
+    option_values: dict[str, Any]
     varied: bool = True
 
     @cached_property
@@ -137,12 +139,12 @@ class Subject:
     @cached_property
     def options(self) -> Any:
         """Its options, checked."""
-        return solvers.make_options(self.module, self.given)
+        return solvers.make_options(self.module, self.option_values)
 
     @cached_property
     def all(self) -> list[Mechanism]:
         """Its mechanisms under both calibrations, on all that it supports."""
-        names = (self.algorithm, self.algorithm, self.given)
+        names = (self.algorithm, self.algorithm, self.option_values)
         return mechanisms(*names, varied=self.varied, private=False)
 
     @cached_property
@@ -157,59 +159,62 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a run told, and what it drew for that."""
+class ObservedRun:
+    """What a run released, and what it drew for that."""
 
     releases: list[Array]
     draws: list[tuple[str, tuple[int, ...]]]  #: kind and shape of each
     weights: Array
 
 
-def _told(m: Mechanism, data: AuditData, seed: int = 1) -> Told:
+def _observed_run(m: Mechanism, data: AuditData, seed: int = 1) -> ObservedRun:
     """A run of a mechanism on records, none of whose warnings is silenced."""
-    tap = Tap()
-    with noise.heard(tap), warnings.catch_warnings():
+    recorder = Recorder()
+    with noise.listening(recorder), warnings.catch_warnings():
         warnings.simplefilter("error")
         run = m.begin(data, streams(seed))
-        told = [np.array(release) for release in m.follow(run)]
-        drawn = [(draw.kind, draw.unit.shape) for draw in tap.draws]
-        return Told(told, drawn, np.array(m.published(run)))
+        releases = [np.array(release) for release in m.follow(run)]
+        draws = [(draw.kind, draw.unit.shape) for draw in recorder.draws]
+        return ObservedRun(releases, draws, np.array(m.published(run)))
 
 
-def _same(one: Told, other: Told) -> None:
-    """Two runs that tell the same bits."""
-    for first, second in zip(one.releases, other.releases, strict=True):
-        np.testing.assert_array_equal(first, second)
-    np.testing.assert_array_equal(one.weights, other.weights)
+def _same(run: ObservedRun, twin: ObservedRun) -> None:
+    """Two runs that release the same bits."""
+    for release, expected in zip(run.releases, twin.releases, strict=True):
+        np.testing.assert_array_equal(release, expected)
+    np.testing.assert_array_equal(run.weights, twin.weights)
 
 
 # --- every family ---------------------------------------------------------------------
 
 
-def _offers(at: Subject) -> None:
+def _offers(subject: Subject) -> None:
     """It has the names that its family requires, and refuses an unknown option."""
-    assert at.module
+    assert subject.module
     try:
-        solvers.make_options(at.module, {"no_such_option": 1})
+        solvers.make_options(subject.module, {"no_such_option": 1})
     except ValueError as error:
         assert "no_such_option" in str(error), f"does not name the option: {error}"
     else:
         raise AssertionError("an unknown option is not refused")
 
 
-def _ledger(at: Subject) -> None:
+def _ledger(subject: Subject) -> None:
     """Its ledger costs what was asked for; without noise it costs infinity."""
-    for m in at.all:
+    for m in subject.all:
         assert m.ledger.events and all(event.count > 0 for event in m.ledger.events)
         if m.kind == STRICT and not is_open(m.ledger):
             assert m.true <= m.epsilon * (1 + 1e-3), f"{m.name} costs {m.true:g}"
-    assert _cost_of_none(at) == math.inf, "without noise it says that it costs less"
+    assert _cost_of_none(subject) == math.inf, (
+        "without noise it says that it costs less"
+    )
 
 
-def _cost_of_none(at: Subject) -> float:
+def _cost_of_none(subject: Subject) -> float:
     """Epsilon of its releases without noise."""
-    m, module, options = at.all[0], at.module, at.options
-    options = m.setting.get("options", options)
+    m = subject.all[0]
+    module = subject.module
+    options = m.setting.get("options", subject.options)
     kind = solvers.family(module)
     ledger: Ledger
     if kind == "lanes":
@@ -229,169 +234,184 @@ def _cost_of_none(at: Subject) -> float:
 def _audited(name: str) -> Callable[[Subject], None]:
     """A check of the audit, of every mechanism under strict noise."""
 
-    def check(at: Subject) -> None:
-        for m, audit in at.audits:
-            found = getattr(audit, name)()
-            assert not found.caught, f"{m.name}: {found.measured:.4g}; {found.note}"
+    def check(subject: Subject) -> None:
+        for m, audit in subject.audits:
+            finding = getattr(audit, name)()
+            assert not finding.caught, (
+                f"{m.name}: {finding.measured:.4g}; {finding.note}"
+            )
 
     return check
 
 
-def _extremes(at: Subject) -> None:
+def _extremes(subject: Subject) -> None:
     """No number in a record raises, warns, or changes what is released but the values.
 
     Whatever it holds: NaN, infinity, numbers whose squares overflow or underflow.
     """
-    follows = solvers.family(at.module) != "frank_wolfe"  # new features are sent once
-    for m in at.private:
-        plain = _told(m, m.base)
-        place, p = m.positions[0], m.base.X.shape[1]
-        turns = np.where(np.arange(p) % 2, -1.0, 1.0)
+    # methods that send a feature when they first move it release other shapes then
+    is_regular = solvers.family(subject.module) != "frank_wolfe"
+    for m in subject.private:
+        plain = _observed_run(m, m.base)
+        place = m.positions[0]
+        turns = np.where(np.arange(m.base.X.shape[1]) % 2, -1.0, 1.0)
         bound = np.inf if m.bound is None else m.bound
         for x, y in itertools.product(NUMBERS, LABELS if m.real else LABELS[:2]):
             record = (np.clip(x * turns, -bound, bound), y)
-            told = _told(m, m.base.replaced(place, record))
+            observed = _observed_run(m, m.base.replaced(place, record))
             case = f"{m.name}: a record of {x:g}, label {y:g}"
-            assert all(np.isfinite(release).all() for release in told.releases), case
-            assert np.isfinite(told.weights).all(), case
-            if follows:
-                shapes = [release.shape for release in told.releases]
+            for release in observed.releases:
+                assert np.isfinite(release).all(), case
+            assert np.isfinite(observed.weights).all(), case
+            if is_regular:
+                shapes = [release.shape for release in observed.releases]
                 assert shapes == [release.shape for release in plain.releases], case
-                assert told.draws == plain.draws, case
+                assert observed.draws == plain.draws, case
 
 
-def _chance(at: Subject) -> None:
+def _chance(subject: Subject) -> None:
     """One seed gives the same bits twice; noise differs between seeds."""
-    for m in at.all:
-        _same(_told(m, m.base), _told(m, m.base))
-        if at.private:
-            ends = {_told(m, m.base, seed).weights.tobytes() for seed in SEEDS}
+    for m in subject.all:
+        _same(_observed_run(m, m.base), _observed_run(m, m.base))
+        if subject.private:
+            ends = {_observed_run(m, m.base, seed).weights.tobytes() for seed in SEEDS}
             assert len(ends) > 1, f"{m.name}: every seed gives the same weights"
 
 
-def _layout(at: Subject) -> None:
+def _layout(subject: Subject) -> None:
     """The order in which memory holds the columns changes no bit."""
-    for m in at.all:
+    for m in subject.all:
         turned = AuditData(np.asfortranarray(m.base.X), m.base.y)
-        _same(_told(m, m.base), _told(m, turned))
+        _same(_observed_run(m, m.base), _observed_run(m, turned))
 
 
-# --- lanes ----------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------
 
 
-def _many(m: Mechanism) -> Lanes:
-    """Lanes of all sizes of steps and clips, in more than one tile."""
+def _many(m: Mechanism) -> BatchedSettings:
+    """Settings of all sizes of steps and clips, in more than one tile."""
     rng = np.random.default_rng(2)
-    step, clip = rng.uniform(0.01, 1.0, 70), 10.0 ** rng.uniform(-2, 1, 70)
-    return Lanes(step, clip, 0.7, m.kind)
+    step = rng.uniform(0.01, 1.0, 70)
+    clip = 10.0 ** rng.uniform(-2, 1, 70)
+    return BatchedSettings(step, clip, 0.7, m.kind)
 
 
-def _block(m: Mechanism, lanes: Lanes, workers: int = 1) -> Any:
-    given = (m.setting["problem"], lanes, streams(5), m.setting["options"])
-    return m.setting["module"].Run(*given, workers, STEPS)
+def _block(m: Mechanism, settings: BatchedSettings, workers: int = 1) -> Any:
+    arguments = (m.setting["problem"], settings, streams(5), m.setting["options"])
+    return m.setting["module"].Run(*arguments, workers, STEPS)
 
 
-def _sizes(at: Subject) -> None:
-    """Passes are steps, at least one; a lane has a size; weights are released."""
-    for m in at.private:
-        problem, options = m.setting["problem"], m.setting["options"]
-        few, more = (at.module.steps(problem, x, options) for x in (1e-9, 40))
-        assert isinstance(more, int) and few == 1 < more, f"{m.name}: steps"
-        assert at.module.lane_bytes(problem) >= 8 * problem.p, f"{m.name}: lane_bytes"
+def _sizes(subject: Subject) -> None:
+    """Passes are steps, at least one; a setting has a size; weights are released."""
+    for m in subject.private:
+        problem = m.setting["problem"]
+        options = m.setting["options"]
+        fewest = subject.module.steps(problem, 1e-9, options)
+        count = subject.module.steps(problem, 40, options)
+        assert isinstance(count, int) and fewest == 1 < count, f"{m.name}: steps"
+        assert subject.module.bytes_per_setting(problem) >= 8 * problem.p, (
+            f"{m.name}: bytes_per_setting"
+        )
         run = _block(m, _many(m))
         run.advance(2)
         assert run.weights.shape == (70, problem.p), f"{m.name}: weights"
         np.testing.assert_array_equal(run.released[:, : problem.p], run.weights)
 
 
-def _split(at: Subject) -> None:
+def _split(subject: Subject) -> None:
     """Steps taken one by one, or by several threads, have the bits of a whole run."""
-    for m in at.private:
-        whole = _block(m, _many(m))
-        whole.advance(STEPS)
-        for workers, parts in ((1, (1, 4, STEPS - 5)), (3, (STEPS,))):
+    for m in subject.private:
+        undivided = _block(m, _many(m))
+        undivided.advance(STEPS)
+        for workers, step_counts in ((1, (1, 4, STEPS - 5)), (3, (STEPS,))):
             run = _block(m, _many(m), workers)
-            for count in parts:
+            for count in step_counts:
                 run.advance(count)
-            np.testing.assert_array_equal(run.weights, whole.weights)
-            np.testing.assert_array_equal(run.released, whole.released)
+            np.testing.assert_array_equal(run.weights, undivided.weights)
+            np.testing.assert_array_equal(run.released, undivided.released)
 
 
-def _apart(at: Subject) -> None:
-    """A lane has the same bits alone, among others, and after others are dropped."""
-    for m in at.private:
-        lanes, kept = _many(m), np.arange(70) % 3 == 0
-        block, thinned = _block(m, lanes), _block(m, lanes)
+def _apart(subject: Subject) -> None:
+    """A setting has the same bits alone, among others, and after others are dropped."""
+    for m in subject.private:
+        settings = _many(m)
+        is_kept = np.arange(70) % 3 == 0
+        block = _block(m, settings)
+        thinned = _block(m, settings)
         thinned.advance(5)
-        thinned.keep(kept)
+        thinned.keep(is_kept)
         thinned.advance(STEPS - 5)
         block.advance(STEPS)
-        np.testing.assert_array_equal(thinned.weights, block.weights[kept])
-        np.testing.assert_array_equal(thinned.released, block.released[kept])
-        for some in ([0], [7], [8], [69], [*range(9)]):
-            alone = _block(m, lanes.take(some))
+        np.testing.assert_array_equal(thinned.weights, block.weights[is_kept])
+        np.testing.assert_array_equal(thinned.released, block.released[is_kept])
+        for chosen in ([0], [7], [8], [69], [*range(9)]):
+            alone = _block(m, settings.take(chosen))
             alone.advance(STEPS)
-            np.testing.assert_array_equal(alone.weights, block.weights[some])
-        thinned.keep(np.zeros(kept.sum(), dtype=bool))
+            np.testing.assert_array_equal(alone.weights, block.weights[chosen])
+        thinned.keep(np.zeros(is_kept.sum(), dtype=bool))
         assert len(thinned.weights) == 0
 
 
-def _storage(at: Subject) -> None:
+def _storage(subject: Subject) -> None:
     """Sparse records are the same records: the weights are those of a dense matrix."""
-    for m in at.private:
+    for m in subject.private:
         problem = m.setting["problem"]
         if not problem.is_sparse:
             continue
         ends = []
         for A in (problem.A, np.asfortranarray(problem.A.toarray())):
-            given = {**m.setting, "problem": replace(problem, A=A)}
-            run = _block(replace(m, setting=given), _many(m))
+            setting = {**m.setting, "problem": replace(problem, A=A)}
+            run = _block(replace(m, setting=setting), _many(m))
             run.advance(STEPS)
             ends.append(run.weights)
-        thin, full = ends
-        np.testing.assert_allclose(thin, full, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(ends[0], ends[1], rtol=1e-9, atol=1e-12)
 
 
 # --- the other families ---------------------------------------------------------------
 
 
-def _in_pieces(at: Subject) -> None:
+def _in_pieces(subject: Subject) -> None:
     """Steps of a Frank-Wolfe method taken one by one have the bits of a whole run."""
-    for m in at.all:
+    for m in subject.all:
         ends = []
-        for parts in ((2,), (1, 1)):
+        for step_counts in ((2,), (1, 1)):
             with closing(m.begin(m.base, streams(4))) as run:
-                for count in parts:
+                for count in step_counts:
                     run.advance(count)
                 ends.append([run.weights.copy(), *map(np.copy, run.released)])
-        for one, other in zip(*ends, strict=True):
-            np.testing.assert_array_equal(one, other)
+        for weights, expected in zip(*ends, strict=True):
+            np.testing.assert_array_equal(weights, expected)
 
 
-def _targets(at: Subject) -> None:
+def _targets(subject: Subject) -> None:
     """A target of a stream has the same bits alone and beside others."""
-    for m in at.private:
+    for m in subject.private:
         targets = [Target(epsilon, DELTA, m.kind) for epsilon in (0.5, 1.0, 4.0)]
 
-        def solved(some: list[Target], m: Mechanism = m) -> Array:
-            given = (m.setting["setup"], some, streams(9), Rows(m.base.X, m.base.y))
-            run = at.module.Run(*given, len(m.base.y), m.setting["options"])
+        def solved(chosen: list[Target], m: Mechanism = m) -> Array:
+            arguments = (
+                m.setting["setup"],
+                chosen,
+                streams(9),
+                Rows(m.base.X, m.base.y),
+            )
+            run = subject.module.Run(*arguments, len(m.base.y), m.setting["options"])
             return np.array(run.solve())
 
         together = solved(targets)
         assert len(np.unique(together, axis=0)) > 1, f"{m.name}: targets do not matter"
-        for lane, target in enumerate(targets):
-            np.testing.assert_array_equal(together[lane], solved([target])[0])
+        for setting, target in enumerate(targets):
+            np.testing.assert_array_equal(together[setting], solved([target])[0])
 
 
-def _side_by_side(at: Subject) -> None:
+def _side_by_side(subject: Subject) -> None:
     """A run of a fit ends where it ends beside others, but for rounding."""
-    for m in at.private:
+    for m in subject.private:
 
         def solved(seeds: list[int], m: Mechanism = m) -> Array:
-            given = (Scaled(m.setting["problem"]), m.ledger)
+            arguments = (Scaled(m.setting["problem"]), m.ledger)
             own = [streams(seed) for seed in seeds]
-            run = at.module.Run(*given, own, m.setting["options"])
+            run = subject.module.Run(*arguments, own, m.setting["options"])
             return np.array(run.solve())
 
         together = solved([3, 4, 5])

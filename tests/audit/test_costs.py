@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dperm.audit.checks import Audit
-from dperm.audit.costs import DOUBT, PairRelease, composed, run_epsilon
+from dperm.audit.costs import MAX_FLIP_CHANCE, PairRelease, composed, run_epsilon
 from dperm.audit.pairs import pairs
 from dperm.audit.replay import Replay
 from dperm.core.privacy import strict as accountant
@@ -50,7 +50,7 @@ def test_the_chance_that_noise_decides_a_selection_counts_against_delta(monkeypa
         monkeypatch.setattr(Replay, "upset", lambda *_: chance)
         return max(run_epsilon(m, pair, [1, 2]) for pair in pairs(m, 12))
 
-    assert bound(0.0) > 1.01 * bound(DOUBT / 4) > bound(1.0) == 0
+    assert bound(0.0) > 1.01 * bound(MAX_FLIP_CHANCE / 4) > bound(1.0) == 0
 
 
 def test_the_least_shift_of_all_histories_counts():

@@ -18,7 +18,7 @@ DECLARED = {"classes": (-1, 1), "bounds": (-2, 2)}
 UNCLIPPED = (SUM, SUM.replace("clip)", "1e12)"))
 ANEW = ("self.records.gradient(", "Records(self.problem).gradient(")
 FEW = ("noise_multiplier, count, unit", "noise_multiplier, count - 1, unit")
-NO_NOISE = ("self.scale[lane] * noise", "0.0")
+NO_NOISE = ("self.scale[k] * noise", "0.0")
 LEAKS = {  # each of them: changes of the text
     "unclipped": [UNCLIPPED],
     "unclipped, records made anew in every step": [UNCLIPPED, ANEW],
@@ -27,25 +27,25 @@ LEAKS = {  # each of them: changes of the text
     "a release too few is stated": [FEW],
     "starts at the data": [
         (
-            "        self.weights = np.zeros((len(lanes.step), problem.p))\n",
+            "        self.weights = np.zeros((len(settings.step), problem.p))\n",
             "        start = -5.0 * problem.gradient(np.zeros(problem.p))\n"
-            "        self.weights = np.tile(start, (len(lanes.step), 1))\n",
+            "        self.weights = np.tile(start, (len(settings.step), 1))\n",
         )
     ],
     "steps by the data": [
         (
-            "        self.step = lanes.step / problem.global_smoothness\n",
-            "        self.step = lanes.step / problem.row_norms.max()\n",
+            "        self.step = settings.step / problem.global_smoothness\n",
+            "        self.step = settings.step / problem.row_norms.max()\n",
         )
     ],
     "reads the data after the last release": [
         (
-            "    def prox(self, v, lane):",
+            "    def prox(self, v, step):",
             "    @property\n    def weights(self):\n"
             "        return self.w + 1e-2 * self.problem.A[:1]\n\n"
             "    @weights.setter\n    def weights(self, w):\n        self.w = w\n\n"
             "    @property\n    def released(self):\n        return self.w\n\n"
-            "    def prox(self, v, lane):",
+            "    def prox(self, v, step):",
         )
     ],
 }

@@ -8,11 +8,11 @@ import pytest
 from dperm.accountants.generalised_gaussian import generalised_gaussian
 from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.checks import Audit
-from dperm.audit.mechanism import LOUD, AuditData, Draw, Pair, Tap
+from dperm.audit.mechanism import INFLUENTIAL, AuditData, Draw, Pair, Recorder
 from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import Replay, square
 from dperm.core.privacy import mechanisms
-from dperm.core.privacy.mechanisms import heard, streams
+from dperm.core.privacy.mechanisms import listening, streams
 from dperm.solvers.fits.secret import isometric
 
 from .test_solvers import named, strict, subjects
@@ -31,8 +31,8 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_tap_notes_draws_and_changes_nothing(name):
-    plain, tap = CALLS[name](streams(5)), Tap()
-    with heard(tap):
+    plain, tap = CALLS[name](streams(5)), Recorder()
+    with listening(tap):
         seen = CALLS[name](streams(5))
     np.testing.assert_array_equal(plain, seen)
     assert [draw.kind for draw in tap.draws] == ["laplace" if "lap" in name else name]
@@ -49,15 +49,15 @@ def test_every_mechanism_is_heard():
         if callable(value) and getattr(value, "__module__", "") == mechanisms.__name__
     }
     others = {
-        *("Streams", "streams", "seeds_of", "heard", "handed", "signed_noisy_max"),
+        *("Streams", "streams", "seeds_of", "listening", "deliver", "signed_noisy_max"),
     }
     assert {*CALLS} - {"generalised_gaussian"} == public - others
 
 
 def test_a_script_is_handed_out_as_long_as_it_fits():
     script = [Draw("laplace", np.array([1.0, -1.0])), Draw("gaussian", np.zeros(3))]
-    tap = Tap(script)
-    with heard(tap):
+    tap = Recorder(script)
+    with listening(tap):
         own = streams(0)
         first = mechanisms.laplace(own.noise, [2.0, 3.0])
         second = mechanisms.gaussian(own.noise, 2)  # three were scripted
@@ -88,7 +88,7 @@ def test_neighbours_differ_in_one_record_which_may_be_extreme(stem):
 # --- shifts ---------------------------------------------------------------------------
 
 
-def loud_pair(m, size=LOUD):
+def loud_pair(m, size=INFLUENTIAL):
     record = np.full(m.base.X.shape[1], size)
     sides = (m.base.replaced(0, (s * record, 1.0)) for s in (1, -1))
     return Pair(*sides, 0)
@@ -128,7 +128,10 @@ def test_an_entry_that_wins_without_its_noise_is_no_fault():
 def test_a_sketch_is_repeated_by_rows_of_the_same_gram_matrix():
     m = strict("hessian_mixing")
     zero = AuditData(0 * m.base.X, m.base.y)
-    one, two = np.array([LOUD, LOUD]), np.array([LOUD, -LOUD])
+    one, two = (
+        np.array([INFLUENTIAL, INFLUENTIAL]),
+        np.array([INFLUENTIAL, -INFLUENTIAL]),
+    )
     pair = Pair(zero.replaced(0, (one, 1.0)), zero.replaced(0, (two, 1.0)), 0)
     coupling = Replay(m, pair, 3).couple()
     assert coupling.other is not None

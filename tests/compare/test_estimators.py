@@ -1,5 +1,7 @@
 """Private models from Python, by scikit-learn's conventions and checks."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -484,6 +486,21 @@ def test_classes_or_a_range_of_labels_decide_what_is_fitted(data):
     three = dperm.fit(X, words, classes=("a", "b", "c"), **RANGES)
     assert three.coef_.shape == (3, 3) and three.solver_ == "dp_gram"
     assert isinstance(dperm.fit(X, signs, "dp_gd", 2.0, **WHOLE), DPRegressor)
+
+
+@pytest.mark.parametrize("labels", ["classes", "label_bounds"])
+def test_a_fit_holds_at_most_two_copies_of_its_records(labels):
+    X = np.random.default_rng(0).uniform(-1, 1, (60_000, 50))
+    y = X[:, 0] if labels == "label_bounds" else np.where(X[:, 0] > 0, 1, -1)
+    ends = {"bounds": (-1, 1), labels: (-1, 1), "random_state": 0}
+    dperm.fit(X[:100], y[:100], **ends)
+    tracemalloc.start()
+    try:
+        dperm.fit(X, y, **ends)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.2 * X.nbytes, f"{peak / X.nbytes:.2f} times the records"
 
 
 def test_the_package_alone_stays_light():

@@ -18,7 +18,7 @@ from dperm.compare.search import clipped_loss, loss_bound, score_event, scored
 from dperm.core.erm.door import TYPES
 from dperm.core.erm.losses import bounded
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.mechanisms import gaussian, heard, streams
+from dperm.core.privacy.mechanisms import gaussian, listening, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
@@ -37,12 +37,12 @@ def searched(grid=GRID, model=None, X=X, y=Y, **given):
 def test_the_whole_search_costs_its_epsilon(monkeypatch):
     seen = []
 
-    def heard(on, setting, noise, seeds, epsilon):
+    def listening(on, setting, noise, seeds, epsilon):
         ledger = on.ledger(setting, noise)
         seen.append(ledger + search.Ledger((score_event(epsilon, 2e-6),)))
         return scored(on, setting, noise, seeds, epsilon)
 
-    monkeypatch.setattr(search, "scored", heard)
+    monkeypatch.setattr(search, "scored", listening)
     found = searched(epsilon=2.0)
     cost = found.epsilon_
     assert 1.9 < cost.high <= 2.0 and cost.delta == 4e-6 and cost.given == ("n",)
@@ -193,7 +193,7 @@ def test_a_score_is_the_clipped_loss_with_the_noise_that_is_priced(name):
         numbers.extend(np.ravel(unit))
         return unit
 
-    with heard(listen):
+    with listening(listen):
         loss, w = scored(on, setting, 2.0, (5, 6), 0.2)
     most = loss_bound(problem)
     plain = clipped_loss(problem, most, w)

@@ -127,7 +127,7 @@ FILES = [
     ("solver/dp_sgd.yaml", "defaults", 5, "defaults: expected .*found 5"),
     ("solver/dp_sgd.yaml", "defaults", [{"/problem": "log1"}], "defaults: expected .*/problem"),
     ("solver/dp_sgd.yaml", "name", "other", "name: expected dp_sgd, found"),
-    ("scale/smoke.yaml", "problems", "ofline", "problems: .*did you mean offline"),
+    ("scale/smoke.yaml", "problems", "smal", "problems: .*did you mean small"),
     ("scale/smoke.yaml", "keep", {"stp": 2}, "keep.*: .*did you mean step"),
     (DPCD, "problems", ["calfornia_raw"], "mean california_raw"),
     (DPCD, "problems", [], "problems: .*found none"),
@@ -197,7 +197,7 @@ def test_two_data_sets_of_one_name(conf):
         dataset = {"name": "same", "sources": [source]}
         problem = {"name": name, "loss": "least_squares", "dataset": dataset}
         (conf / f"problem/{name}.yaml").write_text(yaml.safe_dump(problem))
-        for key in ("offline", "problems"):
+        for key in ("small_problems", "problems"):
             listed = yaml.safe_load((conf / DPCD).read_text())[key]
             spoil(conf / DPCD, key, [*listed, name])
     with pytest.raises(

@@ -13,7 +13,7 @@ from dperm.core.erm import losses, optimum
 from dperm.core.erm.losses import PLACES, Loss, bounded, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import streams
 
 KINDS = [named(name) for name in PLACES]
@@ -141,10 +141,13 @@ def test_a_loss_of_ones_own_has_kernels_of_its_own():
     twice = replace(problem, loss=mine)
     best, theirs = optimum.solve(twice), optimum.solve(problem)
     assert best.value == pytest.approx(2 * theirs.value, rel=1e-9)
-    module, lanes = solvers.load("dp_cd"), Lanes(np.ones(1), np.full(1, np.inf), 0.0)
+    module, settings = (
+        solvers.load("dp_cd"),
+        BatchedSettings(np.ones(1), np.full(1, np.inf), 0.0),
+    )
     ends = []
     for one in (problem, twice):
-        run = module.Run(one, lanes, streams(1), module.Options(), total=500)
+        run = module.Run(one, settings, streams(1), module.Options(), total=500)
         run.advance(500)
         ends.append(run.weights)
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-8)

@@ -137,16 +137,16 @@ def test_an_interrupt(prepared, undisturbed):
 
 @pytest.mark.long
 def test_a_full_disk(prepared, undisturbed, mounted):
-    """A disk that is full before all lanes are written; they are reused."""
+    """A disk that is full before all settings are written; they are reused."""
     folder = mounted("size=160k")
     (prepared.folder / "results").symlink_to(folder)
-    told(prepared.run("tune"), "lanes.*No space left|No space left.*lanes")
-    lanes = [path for path in folder.rglob("*.parquet") if "lanes" in path.parts]
-    kept = sum(len(pd.read_parquet(path)) for path in lanes)
+    told(prepared.run("tune"), "settings.*No space left|No space left.*settings")
+    settings = [path for path in folder.rglob("*.parquet") if "lanes" in path.parts]
+    kept = sum(len(pd.read_parquet(path)) for path in settings)
     assert kept > 0
     assert not [path for path in folder.rglob(".*") if path.name != ".lock"]
     subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
-    assert f": {kept} lanes reused" in finish(prepared, "tune").stdout
+    assert f": {kept} settings reused" in finish(prepared, "tune").stdout
     same_rows(prepared, undisturbed, some=True)
 
 
@@ -211,7 +211,7 @@ def test_two_pipelines(prepared, undisturbed):
 
 
 @pytest.mark.long
-def test_all_lanes_overflow(prepared):
+def test_all_settings_overflow(prepared):
     grid = {"passes": [2], "step": [1e300], "clip": [1e300]}
     prepared.add("paper/tiny/paper", {**PAPER, "runs": {"dp_cd": {"grid": grid}}})
     finish(prepared, "snakemake")

@@ -59,7 +59,9 @@ def away(project):
     (project.folder / "mirror").mkdir()
     (project.folder / "mirror/far.csv").write_text(text)
     project.add("problem/far", FAR)
-    project.add("paper/tiny/paper", {**PAPER, "problems": ["far"], "offline": ["far"]})
+    project.add(
+        "paper/tiny/paper", {**PAPER, "problems": ["far"], "small_problems": ["far"]}
+    )
     project.environment["DPERM_MIRROR"] = str(project.folder / "mirror")
     return project
 

@@ -128,8 +128,8 @@ def test_edited_rows_are_neither_drawn_nor_completed(results, name, reader):
         reader()
 
 
-def test_an_edited_lane_is_computed_again(results, caplog):
-    """A part of the lanes divided by 1000, its table deleted."""
+def test_an_edited_setting_is_computed_again(results, caplog):
+    """A part of the settings divided by 1000, its table deleted."""
     before = store.read_table(results / RUN / "evaluate.parquet")
     for path in (results / RUN / "lanes").glob("*.parquet"):
         divided(path)
@@ -266,9 +266,10 @@ FAULTS = {
     "verdicts": ("results/claims.csv", {"verdict": "contradicted"},
         "has other verdicts", 0),
     "a reason": ("results/claims.csv", {"reason": "so"}, "has other verdicts", 0),
-    "a lane called hopeless": (f"{RUN}/tune.parquet",
+    "a setting called stopped": (f"{RUN}/tune.parquet",
         {"status": lambda table: table["status"].where(
-            table.index != table["objective"].idxmax(), "hopeless")}, "was kept", 1),
+            table.index != table["objective"].idxmax(), "stopped early")},
+        "was kept", 1),
     "supports": (f"{RUN}/tune.parquet", {"support_size": 3}, "was kept", 1),
     "less noise": (f"{RUN}/tune.parquet", {"noise_multiplier": 0.1}, "was kept", 1),
     "seeds": (f"{RUN}/evaluate.parquet", {"seed": 5}, "was kept", 1),
@@ -458,7 +459,7 @@ def test_counts_as_json_say_what_was_covered_and_left_out(results, capsys):
         "pages",
         "optima",
         "ledgers",
-        "lanes",
+        "settings",
     ):
         assert kinds[kind]["made again"] > 0, kind
     for kind in ("files", "rows", "data"):
@@ -501,8 +502,8 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     assert "was kept" in found[0]
 
 
-def test_a_lane_of_other_noise_is_caught(results):
-    """Less noise in the ledger, and lanes that were really run with it."""
+def test_a_setting_of_other_noise_is_caught(results):
+    """Less noise in the ledger, and settings that were really run with it."""
     config = configured("solver=dp_cd", "problem.privacy.epsilon=10")
     (results / RUN / "tune.parquet").unlink()
     stages.solve(config)

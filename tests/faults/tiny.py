@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAPER = {
     "name": "tiny",
     "problems": ["diabetes"],
-    "offline": ["diabetes"],
+    "small_problems": ["diabetes"],
     "calibrations": ["paper"],
     "replicates": 10,
     "fresh": 3,

@@ -20,7 +20,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import config
 from dperm.core.experiment.locate import available
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.lanes.trials import noise
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
@@ -28,7 +28,7 @@ from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import streams
 
 EPSILON, DELTA, SEED, STEPS = 1.0, 1e-5, 11, 240
-LANES = {"one": ([0.4], [0.5]), "six": ([0.02, 0.1, 0.4, 1.0, 0.4, 0.1],
+SETTINGS = {"one": ([0.4], [0.5]), "six": ([0.02, 0.1, 0.4, 1.0, 0.4, 0.1],
                                         [0.1, 0.5, 0.5, 2.0, 1e-3, 30.0])}  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def sparse(loss: str, penalty: Penalty, n: int = 90, p: int = 200) -> Problem:
 
 SMOOTH = Penalty(l2=0.01)
 LASSO = Penalty(l1=0.01)
-#: variants of the lane solvers, with the loss and the penalty of their dense problem
+#: variants of the batched solvers, with the loss and the penalty of their dense problem
 VARIANTS: dict[str, tuple[str, Penalty]] = {
     "dp_cd": ("logistic", LASSO),
     "dp_cd_uniform": ("least_squares", LASSO),
@@ -116,11 +116,11 @@ def read(name: str) -> tuple[Any, Any]:
     return module, solvers.make_options(module, dict(spec.options))
 
 
-def lane_weights(name: str, problem: Problem, lanes: str) -> np.ndarray:
+def setting_weights(name: str, problem: Problem, settings: str) -> np.ndarray:
     """Weights (L, p) after a few hundred steps in three pieces."""
     module, options = read(name)
-    step, clip = (np.array(values) for values in LANES[lanes])
-    side = Lanes(step, clip, 0.7, "paper")
+    step, clip = (np.array(values) for values in SETTINGS[settings])
+    side = BatchedSettings(step, clip, 0.7, "paper")
     run = module.Run(problem, side, streams(SEED), options, total=STEPS)
     for count in (1, 100, STEPS - 101):
         run.advance(count)
@@ -164,14 +164,14 @@ def weights() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     """How to compute the weights of every solver and variant, by name."""
     for name, (loss, penalty) in VARIANTS.items():
         problem = dense(loss, penalty)
-        for lanes in LANES:
-            case = f"{name}/dense/{lanes}"
-            yield case, partial(lane_weights, name, problem, lanes)
+        for settings in SETTINGS:
+            case = f"{name}/dense/{settings}"
+            yield case, partial(setting_weights, name, problem, settings)
     problem = sparse("least_squares", Penalty(l1=1e-4))
     for name in SPARSE:
-        for lanes in LANES:
-            case = f"{name}/sparse/{lanes}"
-            yield case, partial(lane_weights, name, problem, lanes)
+        for settings in SETTINGS:
+            case = f"{name}/sparse/{settings}"
+            yield case, partial(setting_weights, name, problem, settings)
     for name in FRANK_WOLFE:
         yield f"{name}/dense", partial(frank_wolfe_weights, name)
     for name in STREAMS:

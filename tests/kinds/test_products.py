@@ -12,7 +12,7 @@ from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.pipeline import inputs, products, stages
 
-ONLY = ["paper.offline=[diabetes]"]
+ONLY = ["paper.small_problems=[diabetes]"]
 
 
 @pytest.fixture(scope="module")

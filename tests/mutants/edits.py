@@ -153,7 +153,7 @@ EDITS = (
     ),
     plant("sgd_clip_by_slope", "dp_sgd", "clips phi' to C, not the gradient's norm",
         "dp_sgd:_steps",
-        "clamp(derivative(pull[b, lane]), clip[lane]{{ * bound => }})",
+        "clamp(derivative(pull[b, setting]), clip[setting]{{ * bound => }})",
     ),
     plant("equal_shares", "dp_gcd", "C_j are equal, so that scores move unequally",
         "share", "return np.sqrt({{M / M.sum() => np.full(len(M), 1.0 / len(M))}})",
@@ -189,7 +189,7 @@ EDITS = (
         "spawn_key=({{STREAMS.index(name) => 0}},)",
     ),
     plant("gaussian_cut", "dp_cd", "Gaussian noise is cut at two deviations",
-        "gaussian", 'handed("gaussian", normal{{ => .clip(-2, 2)}})',
+        "gaussian", 'deliver("gaussian", normal{{ => .clip(-2, 2)}})',
     ),
     plant("radius_of_one", "noisy_sfw",
         "generalised Gaussian noise is too short by root d", "generalised_gaussian",
@@ -206,7 +206,7 @@ EDITS = (
         "selection[:, 0].copy()}}",
     ),
     plant("gcd_selection_half", "dp_gcd", "half of the noise on a score",
-        "dp_gcd:Run.lane_constants",
+        "dp_gcd:Run.setting_constants",
         "on_score = {{ => 0.5 * }}scale * steepest(self.problem, rule) / "
         "float(np.sqrt(M.sum()))",
     ),
@@ -276,8 +276,8 @@ EDITS = (
         "bounded",
         "np.clip({{np.where(np.isnan(slopes), -most, slopes) => slopes}}, -most, most)",
         "records:_clip",
-        "slope = {{clamp(slopes[i, lane], steepest if steepest < most else most) => "
-        "np.minimum(np.maximum(slopes[i, lane], -min(steepest, most)), "
+        "slope = {{clamp(slopes[i, setting], steepest if steepest < most else most) => "
+        "np.minimum(np.maximum(slopes[i, setting], -min(steepest, most)), "
         "min(steepest, most))}}",
         "cleaning:cleaned",
         "keep = {{_is_finite(A) & np.isfinite(offset) => _is_finite(A)}}",
@@ -286,7 +286,7 @@ EDITS = (
         "max(norm, 1e-300), norms by squares", "norms",
         'return {{lengths(rows, np.einsum("ij,ij->i", rows, rows)) => '
         'np.sqrt(np.einsum("ij,ij->i", rows, rows))}}',
-        "records:_clip", "bounds[lane] / {{norms[i] => max(norms[i], 1e-300)}}",
+        "records:_clip", "bounds[setting] / {{norms[i] => max(norms[i], 1e-300)}}",
     ),
     plant("scaled_private_features", "dp_gd moments",
         "features are scaled by the private columns", "Scaled.__init__",
@@ -381,11 +381,11 @@ UNRUN = (
     # A clip of the parts of a difference.
     plant("svrg_clips_parts", "dp_svrg", "each gradient of a difference is clipped",
         "dp_svrg:_steps",
-        "{{change = derivative(now[lane]) - derivative(then[lane]) => "
-        "change = clamp(derivative(now[lane]), clip[lane] * bound) - "
-        "clamp(derivative(then[lane]), clip[lane] * bound)}}",
+        "{{change = derivative(now[setting]) - derivative(then[setting]) => "
+        "change = clamp(derivative(now[setting]), clip[setting] * bound) - "
+        "clamp(derivative(then[setting]), clip[setting] * bound)}}",
         "dp_svrg:_steps",
-        "step[lane] * {{clamp(change, clip[lane] * bound) => change}}",
+        "step[setting] * {{clamp(change, clip[setting] * bound) => change}}",
     ),
     # A step above what a contraction proof allows.
     plant("phased_without_cap", "phased_sgd", "steps may be longer than 2 / beta",
@@ -416,8 +416,8 @@ UNRUN = (
         "factor[group.centred] * len(group.low)}}",
     ),
     plant("svrg_mean_of_more", "dp_svrg", "a full gradient has noise for 2 n",
-        "dp_svrg:Run.lane_constants",
-        "mean_sensitivity(lanes.clip, {{n => 2 * n}})",
+        "dp_svrg:Run.setting_constants",
+        "mean_sensitivity(settings.clip, {{n => 2 * n}})",
     ),
     plant("range_of_the_data", "dp_gd", "columns are clipped to the data's own range",
         "DPLinear._cleaned",

@@ -51,7 +51,7 @@ def noise(change: Callable[[Array], Array]) -> Slip:
             def given(kind: str, unit: Array, order: float) -> Array:
                 return change(tap(kind, unit, order) if tap else unit)
 
-            with mechanisms.heard(given):
+            with mechanisms.listening(given):
                 yield
 
         def begin(data: AuditData, own: Streams) -> Any:

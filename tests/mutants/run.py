@@ -67,9 +67,9 @@ def yaml_of(name: str) -> Path:
 def caught(m: Any) -> str:
     """The first check that catches a mechanism at small effort."""
     from dperm.audit.checks import Audit
-    from dperm.audit.tables import SMALL
+    from dperm.audit.tables import SMALL_EFFORT
 
-    found = (one.check for one in Audit(m, **SMALL).findings() if one.caught)
+    found = (one.check for one in Audit(m, **SMALL_EFFORT).findings() if one.caught)
     return next(found, NONE)
 
 

@@ -1,4 +1,4 @@
-"""Lanes of older code are kept where a sample has the same bits, and only there."""
+"""Settings of older code are kept where a sample has the same bits, and only there."""
 
 import importlib
 import re
@@ -21,7 +21,7 @@ from faults.tiny import Project
 PAPER = {
     "name": "tiny",
     "problems": ["diabetes"],
-    "offline": ["diabetes"],
+    "small_problems": ["diabetes"],
     "calibrations": ["paper"],
     "replicates": 2,
     "fresh": 2,
@@ -54,7 +54,7 @@ from dperm.core.lanes import dp_cd
 from helper_of_mine import scaled
 
 Options, steps, ledger = dp_cd.Options, dp_cd.steps, dp_cd.ledger
-lane_bytes = dp_cd.lane_bytes
+bytes_per_setting = dp_cd.bytes_per_setting
 
 class Run(dp_cd.Run):
     def advance(self, count):
@@ -83,7 +83,7 @@ def configured(*overrides):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch, caplog):
-    """A paper and a solver of one's own; lanes and sweeps have run."""
+    """A paper and a solver of one's own; settings and sweeps have run."""
     made = Project(tmp_path)
     made.add("paper/tiny/paper", PAPER)
     for name, text in FILES.items():
@@ -113,7 +113,7 @@ def parts():
     return {f"{path.parent.parent.name}/{path.name}" for path in found}
 
 
-def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, caplog):
+def test_a_renamed_local_is_kept_and_nothing_is_computed_again(project, caplog):
     before = parts(), read_table(Path(LANES, "own/tune.parquet"))
     edited("helper_of_mine.py", "grown", "larger")
     assert len(adopt.adopt(configured())) == 1
@@ -150,7 +150,7 @@ def test_a_sweep_where_one_method_has_changed(project, caplog):
     assert "sweep roots: 6 reused, 0 to compute" in caplog.text
 
 
-def test_a_mended_accountant_that_finds_the_same_noise_keeps_lanes(
+def test_a_mended_accountant_that_finds_the_same_noise_keeps_settings(
     project, caplog, monkeypatch
 ):
     monkeypatch.setattr("dperm.pipeline.digests.noise", lambda *given: "mended")
@@ -163,7 +163,7 @@ def test_a_mended_accountant_that_finds_the_same_noise_keeps_lanes(
 # --- bits -----------------------------------------------------------------------------
 
 
-def lanes(**columns):
+def settings(**columns):
     rows = {"step": [1.0, 2.0], "clip": [1.0, 1.0], "checkpoint": [5.0, 5.0],
             "objective": [0.5, np.nan], "status": ["ok", "diverged"],
             "seconds": [1.0, 2.0], "true_epsilon": [1.0, 1.0]}  # fmt: skip
@@ -179,20 +179,20 @@ def lanes(**columns):
     ],
 )
 def test_the_first_difference_is_named(changed, said):
-    assert said in difference(lanes(), lanes(**changed))[0]
+    assert said in difference(settings(), settings(**changed))[0]
 
 
 def test_bits_are_told_from_rounding():
     """-0.0 is another bit, NaN is the same, and seconds are not compared."""
-    one = lanes(objective=[0.0, np.nan])
+    one = settings(objective=[0.0, np.nan])
     assert difference(one, one.iloc[::-1].assign(seconds=9.0)) == ("", True)
-    assert difference(one, lanes(objective=[-0.0, np.nan])) == ("", False)
-    near = lanes(objective=[np.nextafter(0.5, 1), np.nan])
-    assert difference(lanes(), near) == ("", False)
+    assert difference(one, settings(objective=[-0.0, np.nan])) == ("", False)
+    near = settings(objective=[np.nextafter(0.5, 1), np.nan])
+    assert difference(settings(), near) == ("", False)
 
 
 def test_what_a_sweep_says_of_its_noise_is_compared():
     """Nothing says it anew: an old epsilon would be restamped as the new code's."""
-    other = lanes(true_epsilon=[1.0, 1.1])
-    assert "true_epsilon" in UNCOMPARED and difference(lanes(), other)[0] == ""
-    assert "true_epsilon" in difference(lanes(), other, ())[0]
+    other = settings(true_epsilon=[1.0, 1.1])
+    assert "true_epsilon" in UNCOMPARED and difference(settings(), other)[0] == ""
+    assert "true_epsilon" in difference(settings(), other, ())[0]

@@ -17,7 +17,7 @@ from dperm.pipeline import auditing
 
 @pytest.fixture
 def composed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "SMALL", {"neighbours": 2, "runs": 8})
+    monkeypatch.setattr(tables, "SMALL_EFFORT", {"neighbours": 2, "runs": 8})
 
     def make(*overrides):
         return compose([f"output.results={tmp_path}", "scale=smoke", *overrides])
@@ -123,7 +123,7 @@ def test_what_is_not_private_costs_infinity(priced):
     assert "NonPrivate x " in said
 
 
-def test_lanes_reach_their_target(priced):
+def test_settings_reach_their_target(priced):
     strict = "setting.calibration=strict"
     said, rows = priced("solver=dp_cd", strict, "setting.noise_multiplier=0")
     published, proved = (float(number) for number in rows["strict"][-2:])

@@ -17,7 +17,7 @@ import hashlib, sys
 from dperm import processor
 processor.same_bits()
 import numpy as np
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import Settings
 from dperm.core.privacy.mechanisms import streams
 from golden import cases
 
@@ -25,14 +25,14 @@ def told(name, *found):
     bits = b"".join(np.ascontiguousarray(a).tobytes() for a in found)
     print(name, hashlib.sha256(bits).hexdigest(), sep=":")
 
-lanes = Lanes(np.geomspace(1e-4, 1, 11), np.geomspace(1, 100, 11), 3.0)
+settings = Settings(np.geomspace(1e-4, 1, 11), np.geomspace(1, 100, 11), 3.0)
 sizes = {"n": 1131, "p": 45}  # neither is a multiple of a vector
 made = [(name, cases.dense, *of) for name, of in cases.VARIANTS.items()]
 made += [("dp_cd", cases.dense, "huber", cases.LASSO)]
 made += [(name, cases.sparse, "logistic", cases.LASSO) for name in cases.SPARSE]
 for name, data, loss, penalty in made:
     problem, (module, options) = data(loss, penalty, **sizes), cases.read(name)
-    run = module.Run(problem, lanes, streams(1), options, int(sys.argv[1]), total=60)
+    run = module.Run(problem, settings, streams(1), options, int(sys.argv[1]), total=60)
     run.advance(60)
     told(f"{name} {loss} {data.__name__}", run.weights, problem.objective(run.weights))
 for name, weights in cases.weights():

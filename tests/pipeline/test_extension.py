@@ -70,7 +70,7 @@ def audited(*overrides):
 
 def test_the_audit_runs_it_and_refutes_it_with_half_its_noise(mine):
     assert not audited("solver=noisy_gd").any()
-    edit(mine / "noisy_gd.py", "2.0 * lanes.clip", "lanes.clip")
+    edit(mine / "noisy_gd.py", "2.0 * settings.clip", "settings.clip")
     assert audited("solver=noisy_gd")["sensitivity"]
 
 
@@ -96,13 +96,13 @@ def test_a_change_of_its_code_is_seen(mine):
     def tuning():
         closure.forget()
         job = run_table(["mine"], []).job("solve", "mine", "yields", "noisy_gd")
-        return job.key, digests.lanes("noisy_gd")
+        return job.key, digests.solver("noisy_gd")
 
     before = tuning()
     path = mine / "noisy_gd.py"
     path.write_text(path.read_text() + "\n# a comment\n")
     assert tuning() == before
-    edit(path, "2.0 * lanes.clip", "4.0 * lanes.clip")
+    edit(path, "2.0 * settings.clip", "4.0 * settings.clip")
     assert all(new != old for new, old in zip(tuning(), before, strict=True))
 
 
@@ -174,7 +174,7 @@ def test_labels_of_no_use_are_refused_when_they_are_prepared(mine, rows, loss, m
     ("old", "new", "said"),
     [
         ("  dp_cd:", "  dp_fw:", r"runs\.dp_fw: problem yields: .*family frank_wolfe"),
-        ("offline: [yields]", "offline: [sparse_small]", None),
+        ("small_problems: [yields]", "small_problems: [sparse_small]", None),
     ],
 )
 def test_a_run_that_its_solver_cannot_do_is_refused_before_a_job(mine, old, new, said):

@@ -26,7 +26,7 @@ from dperm.pipeline.auditing import PRODUCTS
 from dperm.pipeline.jobs import Jobs
 
 ONLY = (  # of the sweeps and tables that are of no problem, none
-    *("paper.offline=[diabetes]", "~paper.sweeps.lower_bound"),
+    *("paper.small_problems=[diabetes]", "~paper.sweeps.lower_bound"),
     "~paper.tables.lower_bound",
     "paper.figures.figure3.problems=[diabetes]",
 )
@@ -154,7 +154,7 @@ def test_seconds_are_shown_only_where_they_are_asked_for(solved):
 
 def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
     given = ["paper=dpcd", "scale=smoke", "paper.sweeps.epsilon.small.problem="]
-    narrow = "paper.offline=[diabetes]"
+    narrow = "paper.small_problems=[diabetes]"
     whole, left = compose(given[:2]), compose([*given[:2], narrow])
     assert "ablation" in whole.paper.sweeps and "thresholds" in whole.paper.tables
     assert "ablation" not in left.paper.sweeps and "thresholds" not in left.paper.tables
@@ -220,7 +220,7 @@ def test_a_pipeline_takes_no_key_that_moves_its_files(word):
 
 def test_a_small_scale_does_not_write_over_the_full_results(tmp_path, monkeypatch):
     shutil.copytree(locate.home() / "conf", tmp_path / "conf")
-    (tmp_path / "conf/scale/smoke.yaml").write_text("name: smoke\nproblems: offline\n")
+    (tmp_path / "conf/scale/smoke.yaml").write_text("name: smoke\nproblems: small\n")
     monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
     with pytest.raises(ConfigError, match=r"scale/smoke\.yaml: folder: expected"):
         jobs.compose(["dpcd"], ["scale=smoke"])

@@ -56,7 +56,7 @@ def test_stored_points_carry_the_privacy_of_their_problem(configured, name):
     """A part of another epsilon is no part of the sweep."""
 
     def parts(*overrides):
-        narrow = ("paper.offline=[diabetes,breast_cancer]", "scale=smoke")
+        narrow = ("paper.small_problems=[diabetes,breast_cancer]", "scale=smoke")
         swept = stages.Swept(configured("paper=dpcd", *narrow, *overrides), name)
         return {str(task[2]) for task in swept.tasks()}
 

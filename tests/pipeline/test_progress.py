@@ -67,7 +67,10 @@ def test_what_will_be_made_is_said_before_it_starts(
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("first\nresults/dp_cd, 20 of 50 lanes in 00:01\r", "20 of 50 lanes in 00:01"),
+        (
+            "first\nresults/dp_cd, 20 of 50 settings in 00:01\r",
+            "20 of 50 settings in 00:01",
+        ),
         ("they are taken: of a time before\n", "they are taken: of a time before"),
     ],
 )
@@ -141,9 +144,9 @@ ONLY = (  # one solver; no sweep and table of no problem
 
 def test_the_best_setting_of_each_problem_is_named(configured):
     """And a problem that nothing needed is no obstacle, as in a paper of sweeps."""
-    offline = "paper.offline=[diabetes,breast_cancer_lasso]"
+    narrow = "paper.small_problems=[diabetes,breast_cancer_lasso]"
     runs = "paper.runs.dp_cd.problems=[diabetes]"
-    config = configured("solver=dp_cd", *ONLY, offline, runs)
+    config = configured("solver=dp_cd", *ONLY, narrow, runs)
     stages.solve(config)
     _, *said = verify.complete(config).read_text().splitlines()
     assert len(said) == 1

@@ -109,9 +109,9 @@ def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch):
 # --- what is behind a key -------------------------------------------------------------
 
 
-def lanes(algorithm="dp_cd"):
-    """Digest of the code behind a solver's lanes."""
-    return lambda: digests.lanes(algorithm, "logistic")
+def settings(algorithm="dp_cd"):
+    """Digest of the code behind a solver's settings."""
+    return lambda: digests.solver(algorithm, "logistic")
 
 
 def audit(part):
@@ -163,16 +163,16 @@ TIMES = job("dpcd", "timing", "dpcd")
 OPTIMUM = job("dpcd", "optimum", "diabetes")
 FIGURE, TABLE = (product("dpcd", kind, name) for kind, name in
                  (("figures", "figure1"), ("tables", "table2")))  # fmt: skip
-JUMP = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
+JUMP = ("dperm.solvers.lanes.dp_svrg", "+ jump[setting]", "+ 0.5 * jump[setting]")
 READING = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
 CITED = ("dperm.papers.dpsco.sweeps", "cited = min(", "cited = max(")
 COUNTS = [  # key, module with what its functions return or an old and a new text
-    (lanes(), ("dperm.core.erm.problem", "loss_sum / n", "loss_sum / (n + 0)")),
+    (settings(), ("dperm.core.erm.problem", "loss_sum / n", "loss_sum / (n + 0)")),
     (
-        lanes("dp_svrg"),
+        settings("dp_svrg"),
         ("dperm.core.lanes.engine", "DIVERGED = 10", "DIVERGED = 9"),
     ),
-    (lanes(), ("dperm.core.compiled", "1.4426950408889634", "1.4426950408889635")),
+    (settings(), ("dperm.core.compiled", "1.4426950408889634", "1.4426950408889635")),
     (audit("solvers/dp_svrg"), JUMP),  # half the noise of an epoch's full gradient
     (audit("solvers/dp_cd"), ("dperm.core.lanes.dp_cd", "count=count", "count=1")),
     (audit("tuning"), ("dperm.accountants.private_choice",)),
@@ -186,7 +186,7 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (FIGURE, ("dperm.core.experiment.results",)),
     (TABLE, ("dperm.present.tables",)),
     # how seeds are made, which are evaluated and timed, and the digits of numbers
-    (lanes(), ("dperm.core.experiment.plan", "/{float(passes)!r}/", "/{passes!r}:")),
+    (settings(), ("dperm.core.experiment.plan", "/{float(passes)!r}/", "/{passes!r}:")),
     (SOLVE, ("dperm.core.experiment.tune", "range(design.fresh)", "range(1)")),
     (SOLVE, ("dperm.core.experiment.plan", '("tune", 0)', '("tune", 1)')),
     (TIMES, ("dperm.pipeline.stages", "clocked = min(", "clocked = 1 + min(")),
@@ -199,13 +199,13 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (SOLVE, (f"{PRIVACY}.strict", "event: Laplace", "event: SampledGaussian")),
 ]
 COUNTS_NOT = [
-    # of lanes no accountant, plumbing or optimum
-    (lanes(), (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt")),
-    (lanes("dp_svrg"), (f"{PRIVACY}.calibration", "LEAST = 2.0", "LEAST = 3.0")),
-    (lanes(), ("dperm.core.experiment.tune", "LEADERS = 16", "LEADERS = 15")),
-    (lanes(), ("dperm.pipeline.inputs", "run again", "run it again")),
-    (lanes(), ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #")),
-    (audit("solvers/dp_cd"), JUMP),  # another solver of lanes
+    # of settings no accountant, plumbing or optimum
+    (settings(), (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt")),
+    (settings("dp_svrg"), (f"{PRIVACY}.calibration", "LEAST = 2.0", "LEAST = 3.0")),
+    (settings(), ("dperm.core.experiment.tune", "LEADERS = 16", "LEADERS = 15")),
+    (settings(), ("dperm.pipeline.inputs", "run again", "run it again")),
+    (settings(), ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #")),
+    (audit("solvers/dp_cd"), JUMP),  # another batched solver
     (fetched("sha256:" + "0" * 64), READING),
     (RATES, CITED),  # of another sweep
     (RATES, ("dperm.papers.dpskgd.tables",)),
@@ -285,8 +285,8 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
     assert RATES() != whole
 
 
-def test_a_wider_grid_is_no_other_lane(configured):
-    """What triggers a stage is more than what determines a lane."""
+def test_a_wider_grid_is_no_other_setting(configured):
+    """What triggers a stage is more than what determines a setting."""
 
     def keys():
         units = tuning_units(job, plan.design(config))

@@ -18,9 +18,9 @@ from dperm.core.experiment.results import best
 from dperm.core.experiment.tune import LEADERS, ONE_RUN, leaders
 from dperm.core.experiment.unit import (
     COLUMNS,
-    HOPELESS,
     IDENTITY,
     PROVENANCE,
+    STOPPED_EARLY,
     SolverJob,
 )
 from dperm.core.privacy.accounting import epsilon
@@ -72,7 +72,7 @@ def test_short_runs_are_watched_in_tenths(steps, passes, places):
     assert len(counts) == places and sorted(set(counts)) == counts
 
 
-def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
+def test_another_label_reaches_rows_whose_settings_are_reused(configured, caplog):
     stages.tune(configured())
     stages.evaluate(configured())
     relabelled = configured("solver.label=Other")
@@ -116,7 +116,7 @@ def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
-def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplog):
+def test_a_grid_that_grows_computes_the_new_settings_only(configured, solver, caplog):
     clips = [1.0, 30.0, 100.0]
     before = stages.tune(with_grid(run_for(configured, solver), clips))
     before = pd.read_parquet(before)
@@ -125,9 +125,8 @@ def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplo
         after = stages.tune(with_grid(run_for(configured, solver), larger))
     after = pd.read_parquet(after)
     new = after["clip"] == 10.0
-    said = (
-        f"{(~new).sum()} lanes reused, {new.sum()} computed, {32 - len(after)} left out"
-    )
+    reused, computed = (~new).sum(), new.sum()
+    said = f"{reused} settings reused, {computed} computed, {32 - len(after)} left out"
     assert said in caplog.text and 4 <= new.sum() <= 8
     # A setting that led among fewer may have its first replicate only among more.
     kept = before.merge(after[~new], on=IDENTITY, suffixes=("", "_after"))
@@ -139,7 +138,7 @@ def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplo
     )
 
 
-def test_a_diverged_lane_is_a_row_and_never_chosen(configured):
+def test_a_diverged_setting_is_a_row_and_never_chosen(configured):
     config = with_grid(configured(), [10.0, 1e9])
     table = pd.read_parquet(stages.tune(config))
     assert set(table.loc[table["clip"] == 1e9, "status"]) == {"diverged"}
@@ -190,25 +189,25 @@ def test_a_stored_noise_that_was_edited_is_found_anew(configured):
 
 
 def test_progress_says_what_is_done_and_how_long_still(capsys, monkeypatch):
-    """Reused lanes say nothing of the speed."""
+    """Reused settings say nothing of the speed."""
     monkeypatch.setattr("tqdm.std.time", clock := iter(range(0, 600, 10)).__next__)
-    bar = tuning.progress("tune here", 40, "lanes", work=10 * (1 + 2 + 3 + 4))
+    bar = tuning.progress("tune here", 40, "settings", work=10 * (1 + 2 + 3 + 4))
     bar.initial = 10
     bar.update(10)
     bar.update(20)
     said = capsys.readouterr().err.replace("\r", "\n").split("\n")[-1]
-    assert "tune here, 30 % of 40 lanes in " in said and clock
+    assert "tune here, 30 % of 40 settings in " in said and clock
     spent, left = (int(found[-2:]) + 60 * int(found[:2]) for found in
                    (said.split(" in ")[1][:5], said.split(", ")[-1][:5]))  # fmt: skip
     assert left == pytest.approx(spent * 70 / 20, abs=1)
 
 
-def test_lanes_that_will_be_skipped_are_not_counted(configured, caplog):
+def test_settings_that_will_be_skipped_are_not_counted(configured, caplog):
     caplog.set_level("INFO", logger="dperm")
     more = ["scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 1}"]
     stages.tune(configured("paper=dpcd", *more))
-    found = [text for text in caplog.messages if text.endswith(" lanes")]
-    assert found[0].rpartition(": ")[2] == f"{40 + 3 * tuning.LEADERS} lanes"
+    found = [text for text in caplog.messages if text.endswith(" settings")]
+    assert found[0].rpartition(": ")[2] == f"{40 + 3 * tuning.LEADERS} settings"
 
 
 def test_ties_of_a_tuning_are_evaluated_where_anything_was_learnt():
@@ -288,16 +287,16 @@ def test_the_whole_grid_chooses_the_same_and_has_the_same_rows(configured, solve
     assert ONE_RUN not in set(alone["status"])
 
 
-def test_a_hopeless_setting_ends_early_and_the_choice_is_the_same(configured):
+def test_a_setting_above_the_limit_ends_early_and_the_choice_is_the_same(configured):
     """Its end changes no other row; at the limit's time it is beyond the limit."""
     given = ("paper=dpgcd", "problem=sparse_small", "solver=dp_sgd", *MORE)
-    key = "paper.runs.dp_sgd.hopeless"
+    key = "paper.runs.dp_sgd.stop_above"
     limited, free = (
         store.read_table(stages.tune(configured(*given, f"{key}={to}", results=to)))
         for to in ("1.05", "null")
     )
     pd.testing.assert_frame_equal(best(limited), best(free))
-    ended = limited["status"] == HOPELESS
+    ended = limited["status"] == STOPPED_EARLY
     assert ended.any() and (limited["replicate"][ended] == 0).all()
     assert (limited["passes"][ended] > 1 / 16).all()
     others = limited[~ended].merge(free, on=IDENTITY, suffixes=("", "_free"))

@@ -15,7 +15,7 @@ from dperm.core.experiment.config import compose
 from dperm.core.experiment.unit import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
-SMALL = "paper.offline=[diabetes] scale.keep.clip=2"
+SMALL = "paper.small_problems=[diabetes] scale.keep.clip=2"
 OF_NO_PROBLEM = (  # of DP-GCD's sweeps those on drawn data, and what shows them
     *(f"sweeps.{name}" for name in ("growth", "selection", "rates", "theorem")),
     *("figures.log_p", "tables.sparsity", "tables.selection"),
@@ -179,7 +179,7 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
         f"cachedir = {tmp_path / 'home/cache'}\n"
     )
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
-    given = ["paper.offline=[sparse_small,mtp]", "data.retries=0"]
+    given = ["paper.small_problems=[sparse_small,mtp]", "data.retries=0"]
     given += [f"scale.keep.{axis}=1" for axis in ("passes", "step", "clip")]
     done = snakemake(tmp_path, 2, "--until=optimum", "dpgcd", set=" ".join(given))
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,4 +1,4 @@
-"""Drawing: legends, ticks and looks; intervals and verdicts; tables as files."""
+"""Drawing: legends, ticks and styles; intervals and verdicts; tables as files."""
 
 import dataclasses
 import itertools
@@ -40,7 +40,7 @@ def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
     assert not {"numba", "scipy.stats"} & {*done.stdout.split()}
 
 
-# --- legends, ticks, looks ------------------------------------------------------------
+# --- legends, ticks, styles ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(("panels", "rows"), [(1, 5), (4, 1)])
@@ -69,7 +69,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
     )
     figure = drawing.draw(picture)
     heights = sorted(text.get_position()[1] for text in figure.axes[0].texts)
-    assert len(heights) == 5 and np.diff(heights).min() >= drawing.APART - 1e-9
+    assert len(heights) == 5 and np.diff(heights).min() >= drawing.LABEL_DISTANCE - 1e-9
     assert heights[0] >= 0 and not figure.legends
     many = dataclasses.replace(picture, is_named=False)
     assert len(drawing.draw(many).legends[0].get_texts()) == 5
@@ -218,8 +218,8 @@ def tuned_once(rng, law, shift=0.0, replicates=5, fresh=12):
         return np.exp(level[:, None] + noise + common * rng.standard_normal(count))
 
     errors, later = seeds(replicates), seeds(fresh)
-    lanes = {"passes": p, "step": s, "clip": np.ones(len(s))}
-    rows = {name: np.repeat(values, replicates) for name, values in lanes.items()}
+    settings = {"passes": p, "step": s, "clip": np.ones(len(s))}
+    rows = {name: np.repeat(values, replicates) for name, values in settings.items()}
     rows |= {"replicate": np.tile(np.arange(replicates), len(s)), "status": "ok",
              "objective": errors.ravel(), "relative_error": errors.ravel()}  # fmt: skip
     return measured(later[errors.mean(axis=1).argmin()], pd.DataFrame(rows))

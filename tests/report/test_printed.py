@@ -46,7 +46,7 @@ def test_errors_have_their_interval_and_zeros_are_not_drawn(numbers):
     line, *kinds = [entry.get_text() for entry in legend.get_texts()]
     counts = [int(kind.split("(")[1][:-1]) for kind in kinds]
     printed.plt.close(figure)
-    assert line == "found = printed" and len(kinds) == len(printed.LOOKS)
+    assert line == "found = printed" and len(kinds) == len(printed.MARKS)
     assert sum(counts) == len(printed.positive(numbers))
     assert (np.log10(printed.positive(numbers)[["printed", "ours"]]).notna()).all(None)
 

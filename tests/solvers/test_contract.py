@@ -89,7 +89,7 @@ def test_the_one_of_the_documentation_passes(own):
 
 
 DRAWN = "gaussian(self.noise, self.problem.p)"
-STEP = "        self.step = lanes.step / problem.global_smoothness\n"
+STEP = "        self.step = settings.step / problem.global_smoothness\n"
 SLIPS = {
     "offers": ("class Run(Block)", "class Run"),
     "ledger": (
@@ -97,14 +97,14 @@ SLIPS = {
         "Gaussian(1.0, noise_multiplier + 9,",
     ),
     "sensitivity, no clip": (
-        "self.gradient(w, self.clip[lane])",
+        "self.gradient(w, self.clip[k])",
         "self.gradient(w, 1e9)",
     ),
     "sensitivity, half the noise": ("* noise\n", "* 0.5 * noise\n"),
     "sensitivity, noise cut": (DRAWN, f"{DRAWN}.clip(-1, 1)"),
     "sensitivity, a start of the data": (
-        "np.zeros((len(lanes.step), problem.p))",
-        "np.tile(problem.gradient(np.zeros(problem.p)), (len(lanes.step), 1))",
+        "np.zeros((len(settings.step), problem.p))",
+        "np.tile(problem.gradient(np.zeros(problem.p)), (len(settings.step), 1))",
     ),
     "noise": ("streams.noise", "np.random.default_rng(1)"),
     "count": ("noise_multiplier, count,", "noise_multiplier, max(count - 1, 1),"),

@@ -192,7 +192,7 @@ def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     if signs:
         kind, given, y = dperm.DPClassifier, SIGNS, y > 0
     drawn_in_doubles = []
-    with mechanisms.heard(lambda *told: drawn_in_doubles.append(told) or told[1]):
+    with mechanisms.listening(lambda *told: drawn_in_doubles.append(told) or told[1]):
         model = kind(solver, release=True, **given).fit(X, y)
     assert model.score(X, y) > 0.9 and not drawn_in_doubles
     assert 1.99 < model.epsilon_.high <= 2.0 and model.epsilon_.given == ("n",)

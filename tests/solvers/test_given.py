@@ -20,7 +20,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import schema
 from dperm.core.experiment.schema import Preparation
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy import ledger as stated
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
@@ -78,9 +78,9 @@ def heard(module, options, problem):
     def loud(kind, unit, order):
         return LOUD * rng.standard_normal(unit.shape)
 
-    lanes = Lanes(np.full(1, 0.5), np.ones(1), 1.0, "strict")
-    with mechanisms.heard(loud):
-        run = module.Run(problem, lanes, streams(3), options, 1, P)
+    settings = BatchedSettings(np.full(1, 0.5), np.ones(1), 1.0, "strict")
+    with mechanisms.listening(loud):
+        run = module.Run(problem, settings, streams(3), options, 1, P)
         found = []
         for _ in range(P):
             run.advance(1)
@@ -105,7 +105,7 @@ def declared(module, options):
     return set(module.ledger(problems()[0], 9, 1.0, options, "strict").given)
 
 
-def solvers_of_lanes():
+def batched_solvers():
     for path in sorted(CONF.glob("*.yaml")):
         spec = yaml.safe_load(path.read_text())
         module = solvers.load(spec["algorithm"])
@@ -117,13 +117,13 @@ def solvers_of_lanes():
             yield pytest.param(module, options, id=path.stem)
 
 
-@pytest.mark.parametrize(("module", "options"), solvers_of_lanes())
+@pytest.mark.parametrize(("module", "options"), batched_solvers())
 def test_a_solver_takes_as_public_what_its_noise_is_made_of(module, options):
     said, read = declared(module, options), roots_of(module, options)
     assert read == {root for root, names in ROOTS.items() if names & said}
 
 
-@pytest.mark.parametrize(("module", "options"), solvers_of_lanes())
+@pytest.mark.parametrize(("module", "options"), batched_solvers())
 def test_sets_and_their_probabilities(module, options):
     said = declared(module, options)
     if module is not dp_skgd or options.sampling == "nice":
@@ -153,7 +153,7 @@ def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kin
     [
         ({}, None, ()),
         ({"standardize": True, "drop_zero_columns": True}, None,
-         (stated.STANDARDISATION, stated.COLUMNS)),
+         (stated.STANDARDISATION, stated.ZERO_COLUMNS)),
         ({}, "mean", ("mean of columns",)),
         ({}, "median", ("median of columns",)),
         ({}, "drop", ("which records are whole",)),

@@ -1,4 +1,4 @@
-"""Solvers of lanes: ledgers by hand, refusals, sparse data, samplings, selections.
+"""Solvers of settings: ledgers by hand, refusals, sparse data, samplings, selections.
 
 What they all promise is in ``test_contract``, what they compute in ``test_twins``.
 """
@@ -14,7 +14,7 @@ from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.experiment.config import compose
-from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.solvers.capabilities import kept_sparse, obstacle
 from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_sgd, dp_skgd, dp_svrg
@@ -78,9 +78,12 @@ def test_a_pass_reads_every_record_once(module, options, passes, steps):
     ],
 )
 def test_sketches_that_do_not_fit_a_problem_are_refused(options, penalty, said):
-    problem, lanes = make_problem("logistic", penalty), Lanes(STEPS, CLIPS, 1.0)
+    problem, settings = (
+        make_problem("logistic", penalty),
+        BatchedSettings(STEPS, CLIPS, 1.0),
+    )
     with pytest.raises(ValueError, match=said):
-        dp_skgd.Run(problem, lanes, streams(0), dp_skgd.Options(**options))
+        dp_skgd.Run(problem, settings, streams(0), dp_skgd.Options(**options))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_no_dense_copy_of_sparse_data_is_made(name, monkeypatch):
     for kind in (sparse.csc_array, sparse.csr_array):
         for method in ("toarray", "todense"):
             monkeypatch.setattr(kind, method, refuse)
-    problem.objective(CASES[name].run(problem, Lanes(STEPS, CLIPS, NOISE)))
+    problem.objective(CASES[name].run(problem, BatchedSettings(STEPS, CLIPS, NOISE)))
 
 
 # --- the samplings of DP-SkGD, and what it reduces to ---------------------------------
@@ -160,10 +163,10 @@ def test_partitions(count):
 
 @pytest.mark.parametrize("loss", ["logistic", "least_squares"])
 @pytest.mark.parametrize(("n", "p"), [(60, 5), (400, 130)])
-def test_a_lane_of_dp_svrg_has_the_same_bits_alone(loss, n, p):
+def test_a_setting_of_dp_svrg_has_the_same_bits_alone(loss, n, p):
     """Alone it has a kernel of its own; both end epochs in between."""
     problem, options = make_problem(loss, "box", n=n, p=p), dp_svrg.Options(inner=0.7)
-    every = Lanes(np.geomspace(1e-4, 1e-1, 3), np.geomspace(0.1, 10, 3), 0.5)
+    every = BatchedSettings(np.geomspace(1e-4, 1e-1, 3), np.geomspace(0.1, 10, 3), 0.5)
     runs = {
         chosen: dp_svrg.Run(
             problem, every.take([*chosen]), streams(3), options, workers=1, total=2 * n
@@ -174,9 +177,9 @@ def test_a_lane_of_dp_svrg_has_the_same_bits_alone(loss, n, p):
         run.advance(n // 3)
         run.advance(2 * n - n // 3)
     together = runs.pop((0, 1, 2)).weights
-    for (lane,), run in runs.items():
-        assert np.isfinite(together[lane]).all()
-        np.testing.assert_array_equal(run.weights[0], together[lane])
+    for (setting,), run in runs.items():
+        assert np.isfinite(together[setting]).all()
+        np.testing.assert_array_equal(run.weights[0], together[setting])
 
 
 def test_an_epoch_that_is_not_whole_costs_a_whole_one():
@@ -190,9 +193,11 @@ def test_an_epoch_that_is_not_whole_costs_a_whole_one():
 def greedy(
     problem, clip, multiplier, calibration="strict", seed=0, step=0.0, **options
 ):
-    """A run of one lane, which stays at w = 0 if its step is 0."""
-    lanes = Lanes(np.full(1, step), np.full(1, clip), multiplier, calibration)
-    return dp_gcd.Run(problem, lanes, streams(seed), dp_gcd.Options(**options))
+    """A run of one setting, which stays at w = 0 if its step is 0."""
+    settings = BatchedSettings(
+        np.full(1, step), np.full(1, clip), multiplier, calibration
+    )
+    return dp_gcd.Run(problem, settings, streams(seed), dp_gcd.Options(**options))
 
 
 def taken(run, trials):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.core.lanes import Lanes, dp_cd, trials
-from dperm.core.lanes.engine import run_lanes
+from dperm.core.lanes import BatchedSettings, dp_cd, trials
+from dperm.core.lanes.engine import run_batched
 from dperm.core.privacy import calibrate, streams
 from dperm.solvers.lanes import dp_sgd, dp_skgd, dp_svrg
 
@@ -25,9 +25,11 @@ POINTS = [
 
 def plain(problem, module, options, point, multiplier, seed):
     """One setting alone, all its steps at once."""
-    lanes = Lanes(np.full(1, point["step"]), np.full(1, point["clip"]), multiplier)
+    settings = BatchedSettings(
+        np.full(1, point["step"]), np.full(1, point["clip"]), multiplier
+    )
     count = module.steps(problem, point["passes"], options)
-    run = module.Run(problem, lanes, streams(seed), options, total=count)
+    run = module.Run(problem, settings, streams(seed), options, total=count)
     run.advance(count)
     return float(problem.objective(run.weights)[0])
 
@@ -88,23 +90,23 @@ def test_a_grid_that_diverges_is_named(on):
 
 
 @pytest.mark.parametrize("module", [dp_sgd, dp_svrg], ids=["dp_sgd", "dp_svrg"])
-def test_a_block_whose_lanes_are_all_lost_ends(module):
+def test_a_block_whose_settings_are_all_lost_ends(module):
     """At the first checkpoint, with nothing left to run to the second."""
     problem = make_problem("least_squares", "l2")
-    lanes = Lanes(np.full(1, 1e6), np.full(1, 1e3), 1.0)
-    found = run_lanes(module, module.Options(), problem, lanes, [5, 10], 0)
+    settings = BatchedSettings(np.full(1, 1e6), np.full(1, 1e3), 1.0)
+    found = run_batched(module, module.Options(), problem, settings, [5, 10], 0)
     assert [snapshot.diverged.tolist() for snapshot in found] == [[True], [True]]
     assert found[0].objective == found[1].objective > 10
 
 
-def test_a_hopeless_lane_ends_at_the_first_of_several_checkpoints_by_itself():
+def test_a_setting_above_the_limit_ends_at_the_first_of_several_checkpoints_by_itself():
     problem = make_problem("least_squares", "l2")
     steps, clips = np.array([1e-3, 0.1, 2.0, 0.5]), np.full(4, 1.0)
 
-    def run(some, checkpoints, hopeless):
-        lanes = Lanes(steps[some], clips[some], 3.0)
-        given = (dp_sgd, dp_sgd.Options(), problem, lanes, checkpoints, 0)
-        return run_lanes(*given, hopeless=hopeless)
+    def run(some, checkpoints, stop_above):
+        settings = BatchedSettings(steps[some], clips[some], 3.0)
+        given = (dp_sgd, dp_sgd.Options(), problem, settings, checkpoints, 0)
+        return run_batched(*given, stop_above=stop_above)
 
     first, last = run([0, 1, 2, 3], [5, 60], 1.01)
     free = run([0, 1, 2, 3], [5, 60], 10.0)
@@ -116,8 +118,8 @@ def test_a_hopeless_lane_ends_at_the_first_of_several_checkpoints_by_itself():
             snapshot.objective[ended], free[0].objective[ended]
         )
     np.testing.assert_array_equal(last.objective[~ended], free[1].objective[~ended])
-    for lane in range(4):
-        alone = run([lane], [5, 60], 1.01)[-1]
-        assert alone.diverged[0] == last.diverged[lane]
-        assert alone.objective[0] == last.objective[lane]
+    for setting in range(4):
+        alone = run([setting], [5, 60], 1.01)[-1]
+        assert alone.diverged[0] == last.diverged[setting]
+        assert alone.objective[0] == last.objective[setting]
     assert not run([2], [60], 1e-3)[0].diverged  # the only one

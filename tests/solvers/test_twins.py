@@ -21,7 +21,7 @@ from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import norms
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import laplace_rows, streams
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.node import shared_sketch
@@ -38,12 +38,12 @@ NOISE, DELTA = 0.7, 1e-6
 EXACT = {"rtol": 1e-9, "atol": 1e-10}
 
 
-# --- lanes ----------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Case:
-    """A solver of lanes with options.
+    """A batched solver with options.
 
     ``slow`` is a factor of its steps; ``exact`` a number of steps, if any, after which
     it is at the optimum where there is neither noise nor a clip.
@@ -64,21 +64,21 @@ class Case:
     def made(self):
         return self.module.Options(**self.options)
 
-    def run(self, problem, lanes, count=0, seed=3):
+    def run(self, problem, settings, count=0, seed=3):
         count = count or self.count
-        given = (problem, lanes, streams(seed), self.made)
+        given = (problem, settings, streams(seed), self.made)
         run = self.module.Run(*given, total=count)
         run.advance(count)
         return run.weights
 
-    def twin(self, X, y, loss, penalty, lane):
+    def twin(self, X, y, loss, penalty, setting):
         more = {}
         if self.algorithm == "dp_gcd":
             more["inside"] = self.calibration == "paper"
         if self.algorithm == "dp_skgd" and self.made.sampling == "blocks":
             problem = build("x", X, y, loss, penalty)
             more["blocks"] = dp_skgd.partition(problem, self.made)
-        given = (X, y, loss, penalty, lane, self.count, streams(3), self.made)
+        given = (X, y, loss, penalty, setting, self.count, streams(3), self.made)
         return getattr(twins, self.algorithm)(*given, **more)
 
 
@@ -134,27 +134,29 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_lanes(name, form, loss):
+def test_settings(name, form, loss):
     """Scales, clips, draws and the order of the steps, under every penalty."""
     case, (X, y) = CASES[name], (raw_data if form == "dense" else thin_data)(loss)
     steps, clips = LANES.T * [[case.slow], [1.0]]
     A = X if form == "dense" else sparse.csc_array(X)
     for penalty in PENALTIES.values():
         problem = build("small", A, y, loss, penalty, 1.0, 1e-4)
-        found = case.run(problem, Lanes(steps, clips, NOISE, case.calibration))
-        for k, lane in enumerate(zip(steps, clips, strict=True)):
-            expected = case.twin(X, y, loss, penalty, (*lane, NOISE))
+        found = case.run(
+            problem, BatchedSettings(steps, clips, NOISE, case.calibration)
+        )
+        for k, setting in enumerate(zip(steps, clips, strict=True)):
+            expected = case.twin(X, y, loss, penalty, (*setting, NOISE))
             np.testing.assert_allclose(found[k], expected, **EXACT)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.exact])
-def test_without_noise_and_clip_lanes_find_the_optimum(name):
+def test_without_noise_and_clip_settings_find_the_optimum(name):
     """Whatever the order of the columns."""
     case, (X, y) = CASES[name], raw_data("least_squares")
-    lanes = Lanes(np.full(1, case.slow), np.full(1, np.inf), 0.0)
+    settings = BatchedSettings(np.full(1, case.slow), np.full(1, np.inf), 0.0)
     for order in (slice(None), [3, 0, 4, 2, 1]):
         problem = build("x", X[:, order], y, "least_squares", PENALTIES["l1"])
-        found = problem.objective(case.run(problem, lanes, case.exact))[0]
+        found = problem.objective(case.run(problem, settings, case.exact))[0]
         assert found == pytest.approx(solve(problem).value, rel=1e-6)
 
 
@@ -333,7 +335,7 @@ def test_noisy_sfw(loss, p, consecutive):
     found, taken = ended("noisy_sfw", setup, x, y, 3, **given)
     tree = module.tree(700, module.Options(**given))
     T, b, order = tree.phases, tree.batch, smooth_order(setup.q, 6)
-    for lane, target in enumerate(TARGETS):
+    for setting, target in enumerate(TARGETS):
         rng = streams(3).noise
 
         def draw(rng=rng):
@@ -344,7 +346,7 @@ def test_noisy_sfw(loss, p, consecutive):
 
         w, used = twins.noisy_sfw(x, y, loss, p, 0.8, setup.lipschitz, T, b, scales,
                                   draw, consecutive)  # fmt: skip
-        np.testing.assert_allclose(found[lane], w, **EXACT)
+        np.testing.assert_allclose(found[setting], w, **EXACT)
         assert used == tree.records == taken <= 700
 
 
@@ -368,11 +370,11 @@ def test_poly_sfw(loss, n, d):
     )  # fmt: skip
     strict = module.noise(setup, n, TARGETS[1], module.Options()).scales
     vertices = radius * np.stack([np.eye(d), -np.eye(d)], axis=1).reshape(-1, d)
-    for lane, scales in enumerate((printed, strict, (0.0, 0.0))):
+    for setting, scales in enumerate((printed, strict, (0.0, 0.0))):
         w, _, _ = twins.poly_sfw(
             x, y, loss, vertices, np.zeros(d), L0, eta, scales, noise
         )
-        np.testing.assert_allclose(found[lane], w, **EXACT)
+        np.testing.assert_allclose(found[setting], w, **EXACT)
     assert taken == n
 
 
@@ -386,7 +388,7 @@ def test_phased_sgd(loss, p):
     noise, L = streams(3).noise.standard_normal((6, d)), setup.lipschitz
     diameter = 2 * 0.7 * d ** (0.5 - (0 if math.isinf(p) else 1 / p))
     strict = multipliers("phased_sgd", setup, n)[1]
-    for lane, target in enumerate(TARGETS):
+    for setting, target in enumerate(TARGETS):
         private = target.epsilon / (2 * math.sqrt(d * math.log(1 / DELTA)))
         eta = diameter / L * min(4 / math.sqrt(n), private)
         eta = min(eta, 2 / setup.smoothness) if setup.smoothness else eta
@@ -394,7 +396,7 @@ def test_phased_sgd(loss, p):
         scale = 2 * L * eta * strict if target.calibration == "strict" else scale
         w, _, used = twins.phased_sgd(x, y, loss, lambda v: setup.ball.project(v)[0], L,
                                       eta, scale, noise)  # fmt: skip
-        np.testing.assert_allclose(found[lane], w, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(found[setting], w, rtol=1e-8, atol=1e-9)
         assert used == taken <= n
 
 
@@ -412,9 +414,9 @@ def test_baselines_of_streams(name, p):
     L0, L2 = setup.lipschitz, setup.lipschitz * (math.sqrt(d) if p == 1 else 1.0)
     found, _ = ended(name, setup, x, y, 3)
     given = (x, y, "logistic", radius, L0, p, L2)
-    for lane, z in enumerate(multipliers(name, setup, n)):
+    for setting, z in enumerate(multipliers(name, setup, n)):
         w = getattr(twins, name)(*given, z, streams(3))
-        np.testing.assert_allclose(found[lane], w, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found[setting], w, rtol=1e-8, atol=1e-10)
 
 
 # --- all of them ----------------------------------------------------------------------

@@ -35,7 +35,7 @@ def gradients(loss, X, y, w):
     return slopes(loss, X @ w, y)[:, None] * X
 
 
-# --- lanes: X, y, a penalty, a lane (step, clip, noise multiplier), steps -------------
+# --- settings: X, y, a penalty, a setting (step, clip, noise multiplier), steps -------
 
 
 def curvature(loss):
@@ -78,9 +78,9 @@ class Averaged:
             self.w, self.seen = np.mean(self.seen, axis=0), []
 
 
-def dp_cd(X, y, loss, penalty, lane, count, streams, options, M=None):
+def dp_cd(X, y, loss, penalty, setting, count, streams, options, M=None):
     """Algorithm 1 of Mangold et al. 2022."""
-    (n, p), (step, clip, sigma) = X.shape, lane
+    (n, p), (step, clip, sigma) = X.shape, setting
     M = smoothness(loss, X) if M is None else M
     C = clip * np.sqrt(M / M.sum())
     if getattr(options, "thresholds", "scaled") == "equal":
@@ -99,18 +99,18 @@ def dp_cd(X, y, loss, penalty, lane, count, streams, options, M=None):
     return at.w
 
 
-def dp_cd_priv(X, y, loss, penalty, lane, count, streams, options, epsilon=1.0):
+def dp_cd_priv(X, y, loss, penalty, setting, count, streams, options, epsilon=1.0):
     """DP-CD with M_j released by Laplace noise, a tenth of epsilon over p of them."""
     n, p = X.shape
     bound = curvature(loss) * (2 * np.abs(X).max(axis=0)) ** 2
     scale = 2 * bound * p / (n * 0.1 * epsilon)
     M = np.maximum(smoothness(loss, X) + streams.smoothness.laplace(0.0, scale), scale)
-    return dp_cd(X, y, loss, penalty, lane, count, streams, options, M)
+    return dp_cd(X, y, loss, penalty, setting, count, streams, options, M)
 
 
-def dp_sgd(X, y, loss, penalty, lane, count, streams, options):
+def dp_sgd(X, y, loss, penalty, setting, count, streams, options):
     """Proximal DP-SGD; step as a multiple of 1 / beta."""
-    (n, p), (step, clip, sigma), b = X.shape, lane, options.batch
+    (n, p), (step, clip, sigma), b = X.shape, setting, options.batch
     gamma, w = step / beta(loss, X), np.zeros(p)
     for _ in range(count):
         if b == 1:
@@ -123,9 +123,9 @@ def dp_sgd(X, y, loss, penalty, lane, count, streams, options):
     return w
 
 
-def dp_svrg(X, y, loss, penalty, lane, count, streams, options):
+def dp_svrg(X, y, loss, penalty, setting, count, streams, options):
     """An epoch of m steps: mu with noise of multiplier sigma n / sqrt(m)."""
-    (n, p), (step, clip, sigma) = X.shape, lane
+    (n, p), (step, clip, sigma) = X.shape, setting
     m, gamma = max(1, round(options.inner * n)), step / beta(loss, X)
     at = Averaged(p, {m * k for k in range(1, count)})
     for k in range(count):
@@ -149,9 +149,9 @@ def valid_factor(X, S):
     return np.linalg.eigvalsh(H / np.outer(D, D))[-1]
 
 
-def dp_skgd(X, y, loss, penalty, lane, count, streams, options, blocks=None):
+def dp_skgd(X, y, loss, penalty, setting, count, streams, options, blocks=None):
     """Algorithm 1 of Maranjyan et al. 2024, with C = I_S P^-1; no blocks: nice."""
-    (n, p), (step, clip, sigma) = X.shape, lane
+    (n, p), (step, clip, sigma) = X.shape, setting
     M, valid = smoothness(loss, X), smoothness(loss, X)
     if blocks is None:
         valid = valid * min(options.size, valid_factor(X, np.arange(p)))
@@ -197,9 +197,9 @@ def greedy_score(rule, g, w, M, penalty):
     return np.sqrt(max(-2 * (g * a + M / 2 * a**2 + psi(w + a) - psi(w)), 0))
 
 
-def dp_gcd(X, y, loss, penalty, lane, count, streams, options, inside=True):
+def dp_gcd(X, y, loss, penalty, setting, count, streams, options, inside=True):
     """Algorithm 2 of Mangold et al. 2023; ``inside``: noise on derivatives."""
-    (n, p), (step, clip, multiplier) = X.shape, lane
+    (n, p), (step, clip, multiplier) = X.shape, setting
     M, w = smoothness(loss, X), np.zeros(p)
     C = clip * np.sqrt(M / M.sum())
     ridge = M / (M + penalty.l2)

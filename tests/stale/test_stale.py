@@ -14,7 +14,7 @@ from .world import World
 JOBS = ["fetch/diabetes", "prepare/diabetes", "optimum/diabetes",
         "solve/dpcd/diabetes/dp_cd"]  # fmt: skip
 SMALL = (
-    *("scale=smoke", "paper.offline=[diabetes]", "scale.keep.clip=2"),
+    *("scale=smoke", "paper.small_problems=[diabetes]", "scale.keep.clip=2"),
     *("~paper.sweeps.lower_bound", "~paper.tables.lower_bound"),
     "paper.figures.figure3.problems=[diabetes]",
 )

@@ -122,8 +122,8 @@ from numba.core.dispatcher import Dispatcher
 from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.experiment.unit import lane_rows
-from dperm.core.lanes import Lanes
+from dperm.core.experiment.unit import setting_rows
+from dperm.core.lanes import Settings
 home, algorithm = Path(dperm.__file__).parent, sys.argv[1]
 module = solvers.load(algorithm)
 rng, ran = np.random.default_rng(0), set()
@@ -131,8 +131,8 @@ X, y = rng.standard_normal((12, 3)), np.sign(rng.standard_normal(12))
 problem = build("a", X, y, "logistic", Penalty(l2=0.1), 1.0, 1e-3)
 sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
 optimum = SimpleNamespace(value=1.0, support=np.zeros(3, dtype=bool))
-lane_rows(module, module.Options(), problem, optimum,
-          Lanes(np.array([0.1]), np.array([1.0]), 1.0), 1.0, (1.0,), 5, 1)
+setting_rows(module, module.Options(), problem, optimum,
+          Settings(np.array([0.1]), np.array([1.0]), 1.0), 1.0, (1.0,), 5, 1)
 sys.setprofile(None)
 for name, found in list(sys.modules.items()):
     kernels = [one for one in vars(found).values() if isinstance(one, Dispatcher)]
@@ -144,7 +144,7 @@ for name in sorted(ran):
 
 
 @pytest.mark.parametrize("algorithm", ["dp_cd", "dp_gcd", "dp_sgd", "dp_svrg"])
-def test_all_code_that_runs_for_a_lane_counts(algorithm):
+def test_all_code_that_runs_for_a_setting_counts(algorithm):
     """Also compiled kernels; none of it may be plumbing."""
     from dperm.pipeline import digests
 

@@ -28,37 +28,37 @@ def ledger(problem, count, noise_multiplier, options, calibration="paper"):
     return Ledger((event,), given=("global smoothness beta",))  # of the step
 
 
-def lane_bytes(problem):
-    """Margins (n) and weights (p) of one lane."""
+def bytes_per_setting(problem):
+    """Margins (n) and weights (p) of one setting."""
     return 8 * (problem.n + problem.p)
 
 
 class Run(Block):
-    """Lanes under way: row l of ``weights`` belongs to step[l] and clip[l]."""
+    """Settings under way: row l of ``weights`` belongs to step[l] and clip[l]."""
 
     names = ("step", "clip", "scale", "weights")
 
-    def __init__(self, problem, lanes, streams, options, workers=1, total=0):
-        self.problem, self.noise, self.clip = problem, streams.noise, lanes.clip
+    def __init__(self, problem, settings, streams, options, workers=1, total=0):
+        self.problem, self.noise, self.clip = problem, streams.noise, settings.clip
         self.records = Records(problem)
-        self.step = lanes.step / problem.global_smoothness
-        self.scale = lanes.noise_scale(2.0 * lanes.clip / problem.n)
-        self.weights = np.zeros((len(lanes.step), problem.p))
+        self.step = settings.step / problem.global_smoothness
+        self.scale = settings.noise_scale(2.0 * settings.clip / problem.n)
+        self.weights = np.zeros((len(settings.step), problem.p))
 
     def advance(self, count):
-        """Take so many steps; all lanes share one noise vector a step."""
+        """Take so many steps; all settings share one noise vector a step."""
         for _ in range(count):
             noise = gaussian(self.noise, self.problem.p)
-            for lane, w in enumerate(self.weights):
-                move = self.gradient(w, self.clip[lane]) + self.scale[lane] * noise
-                self.weights[lane] = self.prox(w - self.step[lane] * move, lane)
+            for k, w in enumerate(self.weights):
+                move = self.gradient(w, self.clip[k]) + self.scale[k] * noise
+                self.weights[k] = self.prox(w - self.step[k] * move, self.step[k])
 
     def gradient(self, w, clip):
         """Mean of the records' gradients, each clipped to norm C."""
         return self.records.gradient(w, clip) / self.problem.n
 
-    def prox(self, v, lane):
+    def prox(self, v, step):
         """Soft threshold, shrink, project."""
-        penalty, step = self.problem.penalty, self.step[lane]
+        penalty = self.problem.penalty
         v = v - np.clip(v, -step * penalty.l1, step * penalty.l1)
         return np.clip(v / (1.0 + step * penalty.l2), penalty.lower, penalty.upper)

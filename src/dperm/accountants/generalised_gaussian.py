@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dperm.core.calibrations import PAPER
 from dperm.core.privacy.calibration import smallest
 from dperm.core.privacy.ledger import Event, LedgerError, require_positive
-from dperm.core.privacy.mechanisms import handed
+from dperm.core.privacy.mechanisms import deliver
 from dperm.core.privacy.pld import NODES, Profile, chorded
 from dperm.core.privacy.published import published_cost
 from dperm.core.privacy.strict import (
@@ -64,14 +64,14 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
     """
     d = shape[1]
     if r == 2:
-        return handed("generalised_gaussian", rng.standard_normal(shape), r)
+        return deliver("generalised_gaussian", rng.standard_normal(shape), r)
     noise = np.empty(shape)
     for row in noise:
         powers = rng.standard_gamma(1 / r, d)
         radius = math.sqrt(rng.chisquare(d))
         row[:] = np.where(rng.random(d) < 0.5, -1.0, 1.0) * powers ** (1 / r)
         row *= radius / powers.sum() ** (1 / r)
-    return handed("generalised_gaussian", noise, r)
+    return deliver("generalised_gaussian", noise, r)
 
 
 def renyi_bound(alpha: Any, kappa: float, multiplier: float) -> Any:

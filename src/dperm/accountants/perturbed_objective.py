@@ -99,6 +99,7 @@ def crossing(bound: Callable[[float], float], delta: float) -> float:
 
     @cache
     def excess(epsilon: float) -> float:
+        """Logarithm of the bound on delta over delta; it falls in epsilon."""
         return math.log(max(bound(epsilon), 1e-300) / delta)
 
     low = 0.0

@@ -34,7 +34,7 @@ import scipy  # submodules are loaded on first use
 
 from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import MOST, smallest
+from dperm.core.privacy.calibration import MAX_NOISE, smallest
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.strict import converted, is_closed_form
 
@@ -43,7 +43,7 @@ Array = np.ndarray
 MANY = 1 + np.geomspace(1e-2, 1e4, 200)  # orders of ``tuned_epsilon``
 ORDERS = 1 + np.geomspace(0.3, 1000, 40)  # fewer, as each takes long to compute
 GAMMA = 0.1  # 3.9 runs on average
-TRIED = np.geomspace(1e-4, 0.1, 13)  # deltas of the inner epsilon
+INNER_DELTAS = np.geomspace(1e-4, 0.1, 13)  # deltas of the inner epsilon
 TOLERANCE = 1e-4  # relative, of a noise multiplier
 
 
@@ -124,21 +124,24 @@ def _by_orders(curve: Array, orders: Array, delta: float, gamma: float) -> float
 def _by_profiles(ledgers: Sequence[Ledger], delta: float, gamma: float) -> float:
     """Epsilon of a choice of runs with these ledgers.
 
-    The inner delta is found by descent from the middle of ``TRIED``; each is a bound.
+    The inner delta is found by descent from the middle of ``INNER_DELTAS``; each is a
+    bound.
     """
 
     def epsilon(share: float) -> float:
+        """The largest true epsilon of a run at a delta."""
         return max(true_epsilon(ledger, share) for ledger in ledgers)
 
     @cache
     def widened(place: int) -> float:
-        inner_delta = float(TRIED[place])
+        """Epsilon of the choice by an inner delta, the accepted runs made up for."""
+        inner_delta = float(INNER_DELTAS[place])
         grown = math.exp(min(epsilon(inner_delta), 700.0))
         return math.log(grown + (1 - gamma) / gamma * inner_delta)
 
-    end = len(TRIED) - 1
+    end = len(INNER_DELTAS) - 1
     place = -1
-    best = len(TRIED) // 2
+    best = len(INNER_DELTAS) // 2
     while place != best:
         place = best
         best = min((place, max(place - 1, 0), min(place + 1, end)), key=widened)
@@ -160,9 +163,10 @@ def calibrate_choice(
     for way in ways:
 
         def cost(noise: float, way: Callable[[float], Ledger] = way) -> float:
+            """Epsilon of the choice if the last run has this noise."""
             return choice_epsilon([*able, way(noise)], delta)
 
-        if cost(MOST) > epsilon:
+        if cost(MAX_NOISE) > epsilon:
             multipliers.append(None)
             continue
         near = smallest(cost, epsilon, TOLERANCE, near)

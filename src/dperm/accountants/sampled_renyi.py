@@ -19,7 +19,7 @@ from dperm.core.privacy.strict import renyi
 
 Array = np.ndarray
 
-_LAST = 60.0  # standard deviations that the grid reaches
+_GRID_END = 60.0  # standard deviations that the grid reaches
 _CELL = 0.06  # width of a cell, in local scales
 _ROUNDING = 1e-9  # relative, by which results are raised
 _LIGHT = 150.0  # logarithms below the largest term, beyond which terms are left out
@@ -75,7 +75,7 @@ def _masses(mu: float) -> tuple[Array, Array]:
 
     The outcome of loss zero is a node, and cells shrink as the density falls.
     """
-    count = int((_LAST + _LAST**2 / 2) / _CELL)
+    count = int((_GRID_END + _GRID_END**2 / 2) / _CELL)
     right = np.sqrt(1 + 2 * _CELL * np.arange(count + 1)) - 1
     step = np.concatenate([-right[:0:-1], right])
     loss = mu * step
@@ -101,7 +101,7 @@ def _log_between(z: Array) -> Array:
 
 def _log_tail(rate: float, mu: float, orders: Array) -> Array:
     """Logarithm of a bound on the integral of X^a beyond the grid (Minkowski)."""
-    edge = mu / 2 + _LAST
+    edge = mu / 2 + _GRID_END
     null = np.log1p(-rate) if rate < 1 else -np.inf
     shifted = (orders - 1) * mu**2 / 2 + scipy.special.log_ndtr(
         orders * mu - edge

@@ -42,13 +42,13 @@ from dperm.audit.proofs import scale_of, tame
 from dperm.core.privacy.strict import gaussian_epsilon
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
-FEW = 24  # pairs of the first look
+FIRST_PAIRS = 24  # pairs of the first look
 FROZEN, RANKING = 4, 0.25  # runs under the same noise; share of a stage's budget for it
 LAWFUL, COUNTED = 24, 24  # of the worst pairs: exact laws are compared, events counted
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
-SPARE = 1.5  # times the runs that prove such an event
+RUNS_FACTOR = 1.5  # times the runs that prove such an event
 ROUNDED = 0.5  # share of the last stage's budget for its rounds; the rest is one count
 LAST = 64  # least runs on either side of the last count
 CHUNK = 256  # runs between two looks at the budget
@@ -57,7 +57,7 @@ GENERATIONS, CHANGING = 6, 0.12  # and their share of the whole budget
 SLOW = 20.0  # pairs that the budget must allow to be counted; fewer are told
 ROUNDS = tuple(1 << k for k in range(5, 18))  # runs on D, round by round
 FLOOR, STEP = 1e-9, 0.1  # least spread, and as a share of a move: few runs show none
-LENIENT = 0.5  # level of bounds that only rank pairs
+RANKING_LEVEL = 0.5  # level of bounds that only rank pairs
 OFTEN = 2.0  # seconds between two reports
 
 
@@ -222,44 +222,44 @@ class Search:
 
     def _tell_if_slow(self) -> None:
         """Say so where the budget allows hardly any pair to be counted."""
-        first, proving = self._clear
-        runs = 2 * (first + proving)  # which prove an event that always comes
+        learning, proving = self._clear
+        runs = 2 * (learning + proving)  # which prove an event that always comes
         spent = max(self.clock.cpu, self.clock.wall / PATIENCE)
-        each = spent / max(self.target.runs, 1)
-        if not self.best.refuted and SLOW * runs * each > self.claim.seconds:
-            needed = SLOW * runs * each
+        seconds_a_run = spent / max(self.target.runs, 1)
+        if not self.best.refuted and SLOW * runs * seconds_a_run > self.claim.seconds:
+            needed = SLOW * runs * seconds_a_run
             self.notes.append(
-                f"slow: {1 / each:.3g} runs a second. To count an event that always "
-                f"comes on one side takes {runs} runs of a pair, and {SLOW:.0f} pairs "
-                f"{needed:.0f} seconds (--seconds)"
+                f"slow: {1 / seconds_a_run:.3g} runs a second. To count an event that "
+                f"always comes on one side takes {runs} runs of a pair, and "
+                f"{SLOW:.0f} pairs {needed:.0f} seconds (--seconds)"
             )
 
     def _search(self) -> None:
         pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
-        known = next((p for p in pairs if not self._error(p)), None)
-        if known is None:
+        working = next((p for p in pairs if not self._error(p)), None)
+        if working is None:
             raised = self._error(pairs[0])
             raise CannotAuditError(f"it raised on every pair tried: {raised}")
-        self.replayed = self.target.repeats(known.first)
+        self.replayed = self.target.repeats(working.first)
         if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
-        for chosen, share, most in (
-            (pairs[:FEW], 1.0, 0),
+        for chosen, share, most_counted in (
+            (pairs[:FIRST_PAIRS], 1.0, 0),
             ([pair for pair in odd if pair.finite], 0.15, COUNTED),
             ([pair for pair in odd if not pair.finite], 0.07, 0),
             (pairs, 1.0, COUNTED),
         ):
             is_last = chosen is pairs
-            self._stage(chosen, share, most, is_last)
+            self._stage(chosen, share, most_counted, is_last)
             if self.best.refuted:
                 break
 
     def _stage(
-        self, pairs: list[Neighbours], share: float, most: int, is_last: bool
+        self, pairs: list[Neighbours], share: float, most_counted: int, is_last: bool
     ) -> None:
         """Exact laws of the worst pairs, clear-cut events, rare events, exceptions.
 
-        ``most``: pairs on which rare events are counted.
+        ``most_counted``: pairs on which rare events are counted.
         """
         gone = self._gone()
         self.end = min(gone + share, 1.0)
@@ -269,13 +269,13 @@ class Search:
         if self.replayed:
             self._lawful(ranked[:LAWFUL])
         self._count_clear(ranked[:CLEAR] + self.raising[:RAISING])
-        whole = self.end
+        stage_end = self.end
         if is_last:
-            self.end = self._gone() + ROUNDED * (whole - self._gone())
-        counted = self._count(ranked[:most], *ROUNDS)
+            self.end = self._gone() + ROUNDED * (stage_end - self._gone())
+        counted = self._count(ranked[:most_counted], *ROUNDS)
         self.raising = []
         if is_last and counted and not self.best.refuted:
-            self.end = whole
+            self.end = stage_end
             self._count_last(counted)
 
     # --- budget and runs --------------------------------------------------------------
@@ -286,8 +286,8 @@ class Search:
 
     def _affordable(self, count: int) -> int:
         """How many pairs can be run ``count`` times on what is left of the stage."""
-        each = max(self._gone() / max(self.target.runs, 1), 1e-12)
-        return max(0, int((self.end - self._gone()) / each / (2 * count)))
+        share_a_run = max(self._gone() / max(self.target.runs, 1), 1e-12)
+        return max(0, int((self.end - self._gone()) / share_a_run / (2 * count)))
 
     def _level(self, test: int) -> float:
         """Level of one test: all of them take half of 1 - confidence together."""
@@ -326,24 +326,26 @@ class Search:
 
     def _ranked(self, pairs: list[Neighbours], end: float) -> list[Candidate]:
         """Pairs by how far the same noise moves outputs from D to D', worst first."""
-        seeds, known = self._seeds(FROZEN), dict[tuple, tuple[Array, str]]()
-        found, seen = list[Candidate](), set[tuple[bytes, ...]]()
+        seeds = self._seeds(FROZEN)
+        outputs_of = dict[tuple, tuple[Array, str]]()
+        candidates = list[Candidate]()
+        distinct = set[tuple[bytes, ...]]()
         for pair in pairs:
             if self._gone() > end:
                 break
             sides = []
             for data in (pair.first, pair.second):
-                if data.bytes not in known:
-                    known[data.bytes] = self._outputs(data, seeds)
-                sides.append(known[data.bytes])
+                if data.bytes not in outputs_of:
+                    outputs_of[data.bytes] = self._outputs(data, seeds)
+                sides.append(outputs_of[data.bytes])
             if not self._ran(pair, *sides):
                 continue
             one, two = (outputs for outputs, _ in sides)
-            same = [part.tobytes() for part in (pair.first.X, pair.second.X, one, two)]
-            if tuple(same) not in seen:  # it may ignore labels
-                seen.add(tuple(same))
-                found.append(Candidate(pair, score(one, two)))
-        return in_turns(found)
+            bits = [part.tobytes() for part in (pair.first.X, pair.second.X, one, two)]
+            if tuple(bits) not in distinct:  # it may ignore labels
+                distinct.add(tuple(bits))
+                candidates.append(Candidate(pair, score(one, two)))
+        return in_turns(candidates)
 
     def _changed(self, ranked: list[Candidate]) -> list[Candidate]:
         """The pairs and changed ones, worst first: some are changed again and again."""
@@ -377,10 +379,10 @@ class Search:
         """Compare exact laws on the worst pairs, as long as there are such laws."""
         lawless = 0
         for candidate in ranked:
-            given = (candidate.pair, self.seed, self.claim.delta)
-            found = proofs.compare_laws(self.target, *given)
-            if found:
-                self._keep(found.epsilon, candidate, found.text, frozen=True)
+            arguments = (candidate.pair, self.seed, self.claim.delta)
+            law = proofs.compare_laws(self.target, *arguments)
+            if law:
+                self._keep(law.epsilon, candidate, law.text, frozen=True)
                 continue
             lawless += 1
             if lawless == LAWLESS:
@@ -400,7 +402,7 @@ class Search:
         """Rounds that show, and prove, an event which is certain on one side."""
         level = self._level(self.tests + 1) / 2
         chance = 1 / (1 + math.exp(-self.claim.epsilon))
-        return BRIEF, math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
+        return BRIEF, math.ceil(RUNS_FACTOR * math.log(level) / math.log(chance)) + 1
 
     def _count_clear(self, candidates: list[Candidate]) -> None:
         """Prove events that are certain on one side, or never come there."""
@@ -422,26 +424,26 @@ class Search:
         return proofs.learn(one, two, 0.1, self.claim.delta)
 
     def _count(
-        self, left: list[Candidate], first: int, *rounds: int
+        self, remaining: list[Candidate], learning_runs: int, *rounds: int
     ) -> list[Candidate]:
         """Count events of earlier rounds on fresh runs, for half of the pairs each.
 
         Returns the pairs of the last round, the worst first.
         """
-        left = left[: self._affordable(first + rounds[0])]
-        for candidate in left if not self.best.refuted else ():
-            self._more(candidate, first)
-        last = left
+        remaining = remaining[: self._affordable(learning_runs + rounds[0])]
+        for candidate in remaining if not self.best.refuted else ():
+            self._more(candidate, learning_runs)
+        latest = remaining
         for count in rounds:
-            left = left[: self._affordable(count)]
-            for candidate in left:
+            remaining = remaining[: self._affordable(count)]
+            for candidate in remaining:
                 if self.best.refuted:
-                    return left
+                    return remaining
                 self._judge(candidate, count)
-            if left:
-                last = sorted(left, key=lambda c: -c.score)
-            left = last[: (len(left) + 1) // 2]
-        return last
+            if remaining:
+                latest = sorted(remaining, key=lambda c: -c.score)
+            remaining = latest[: (len(remaining) + 1) // 2]
+        return latest
 
     def _count_last(self, counted: list[Candidate]) -> None:
         """Count the worst pair's event on all runs that the budget still allows.
@@ -483,9 +485,9 @@ class Search:
         self._more(candidate, count)
         self.tests += 1
         one, two = (side[-1] for side in candidate.sides)
-        found = proofs.judge(event, one, two, self._level(self.tests), delta)
-        candidate.score = proofs.judge(event, one, two, LENIENT, delta).epsilon
-        self._keep(found.epsilon, candidate, found.text)
+        bound = proofs.judge(event, one, two, self._level(self.tests), delta)
+        candidate.score = proofs.judge(event, one, two, RANKING_LEVEL, delta).epsilon
+        self._keep(bound.epsilon, candidate, bound.text)
 
     def _more(self, candidate: Candidate, count: int) -> None:
         pair = candidate.pair
@@ -497,6 +499,7 @@ def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.OutputEve
     """The event that a pair raises: all numbers are missing then."""
 
     def is_bare(outputs: Array) -> Array:
+        """Whether a row of outputs holds no number."""
         return np.asarray(np.isnan(outputs).all(axis=1))
 
     swapped = bool(is_bare(two).sum() > is_bare(one).sum())
@@ -512,11 +515,11 @@ def in_turns(candidates: list[Candidate]) -> list[Candidate]:
     Pairs with equal scores are mostly one pair to the function, which ignores in what
     they differ: the other record, or the sign of a zero.
     """
-    taken: Counter[float] = Counter()
+    times_seen: Counter[float] = Counter()
     turns = list[tuple[int, float, int]]()
     for position, candidate in enumerate(candidates):
-        turns.append((taken[candidate.score], -candidate.score, position))
-        taken[candidate.score] += 1
+        turns.append((times_seen[candidate.score], -candidate.score, position))
+        times_seen[candidate.score] += 1
     return [candidates[position] for _, _, position in sorted(turns)]
 
 
@@ -525,15 +528,26 @@ def score(one: Array, two: Array) -> float:
 
     Outputs belong to the same seeds, row by row.
     """
-    finite = np.isfinite(one).all(axis=1) & np.isfinite(two).all(axis=1)
-    away = 10.0 * float(np.mean(np.isfinite(one) != np.isfinite(two)))
-    if finite.sum() < 2:
+    is_finite = np.isfinite(one).all(axis=1) & np.isfinite(two).all(axis=1)
+    differs = np.isfinite(one) != np.isfinite(two)
+    away = 10.0 * float(np.mean(differs))
+    if is_finite.sum() < 2:
         return away
     scale = scale_of(np.concatenate([one, two]))
-    one, two = (tame(side[finite], scale) for side in (one, two))
-    if 1 < one.shape[1] <= proofs.WIDE:  # noise that is shared cancels in differences
-        one, two = (np.hstack([side, side[:, 1:] - side[:, :1]]) for side in (one, two))
+    one = tame(one[is_finite], scale)
+    two = tame(two[is_finite], scale)
+    if 1 < one.shape[1] <= proofs.MAX_SINGLE_OUTPUTS:
+        one = _with_differences(one)
+        two = _with_differences(two)
     by = np.sqrt(np.square(one - two).mean(axis=0))  # rare large moves count
-    spreads = [np.hypot(side.std(axis=0), STEP * by) + FLOOR for side in (one, two)]
-    wider = np.abs(np.log(spreads[0] / spreads[1]))
-    return away + float((np.log1p(by / np.minimum(*spreads)) + wider).sum())
+    spread_one = np.hypot(one.std(axis=0), STEP * by) + FLOOR
+    spread_two = np.hypot(two.std(axis=0), STEP * by) + FLOOR
+    moves = np.log1p(by / np.minimum(spread_one, spread_two))
+    wider = np.abs(np.log(spread_one / spread_two))
+    return away + float((moves + wider).sum())
+
+
+def _with_differences(outputs: Array) -> Array:
+    """Outputs and their differences to the first, in which shared noise cancels."""
+    differences = outputs[:, 1:] - outputs[:, :1]
+    return np.hstack([outputs, differences])

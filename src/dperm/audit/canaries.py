@@ -40,7 +40,7 @@ from dperm.audit.mechanism import Array, AuditData, quiet
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)  # of the canaries that are called
 MOST_RUNS = 64
 RESERVE = 2.0  # times the pilot's time for each run
-LARGEST = 60.0  # epsilon that is looked for
+MAX_EPSILON = 60.0  # epsilon that is looked for
 
 
 def called_epsilon(
@@ -49,13 +49,14 @@ def called_epsilon(
     """The largest epsilon that so many right calls refute, at a level; 0 if none."""
 
     def excess(epsilon: float) -> float:
+        """Chance of so many right calls at an epsilon, above the level; it rises."""
         return chance(right, calls, canaries, epsilon, delta) - level
 
     if not calls or excess(0.0) >= 0:
         return 0.0
-    if excess(LARGEST) < 0:
-        return LARGEST
-    return float(optimize.brentq(excess, 0.0, LARGEST, xtol=1e-9))
+    if excess(MAX_EPSILON) < 0:
+        return MAX_EPSILON
+    return float(optimize.brentq(excess, 0.0, MAX_EPSILON, xtol=1e-9))
 
 
 def chance(
@@ -195,6 +196,7 @@ def _best_share(coins: Array, scores: Array, claim: PrivacyClaim) -> float:
     """The share that would have proved most."""
 
     def proved(share: float) -> float:
+        """The epsilon that the calls of a share of the canaries prove."""
         right, calls = _called(coins, scores, share)
         return called_epsilon(right, calls, len(coins), 0.1, claim.delta)
 

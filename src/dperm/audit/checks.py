@@ -13,7 +13,7 @@
 9. ``told``: where all releases are forced to be the same, a fitted object, its pickle
    and repr, warnings, messages and exceptions tell nothing of the record.
 
-The last two are of whole fits (:class:`.mechanism.Whole`).
+The last two are of whole fits (:class:`.mechanism.WholeFit`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dperm.audit.mechanism import (
     Draw,
     Mechanism,
     Pair,
-    Tap,
+    Recorder,
     Transcript,
     all_seeds,
     quiet,
@@ -55,24 +55,24 @@ from dperm.core.calibrations import STRICT
 from dperm.core.privacy import strict
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import heard
+from dperm.core.privacy.mechanisms import listening
 
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
-REPEATED = 1e-4  # relative, of weights whose releases agree up to rounding
+WEIGHTS_TOLERANCE = 1e-4  # relative, of weights whose releases agree up to rounding
 LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
 WORDS = 4096  # of every stream, none of which may be in another one
 EXAMINED = 6  # pairs at which thresholds of selections are compared
-EXTREME = 3  # pairs in each position that are run after extreme histories
+EXTREME_PAIRS = 3  # pairs in each position that are run after extreme histories
 FITS = 2  # whole fits whose draws are compared
-READ = 400  # runs that show how often the first step reads a record
+READING_RUNS = 400  # runs that show how often the first step reads a record
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
 TARGETS = ((1.0, 1e-5), (3.0, 1e-5), (1.0, 1e-4), (1.0, 1e-3))  # of a calibration
-LARGER = 100 * DELTA  # at which a ledger is priced too
+LARGER_DELTA = 100 * DELTA  # at which a ledger is priced too
 AMPLE = 1e3  # noise of an extreme history, in units of its scale
 BACK = (0, 1, 2, 4, 8)  # views before the record's, at which that noise turns
 HISTORIES = 3  # after which shifts are compared, for a lower bound
-TRIED = 4  # pairs with a lower bound
+BOUNDED_PAIRS = 4  # pairs with a lower bound
 CHOICES = "selections"
 BLIND = "blind: no neighbour moved anything"
 
@@ -138,7 +138,7 @@ class Audit:
             near = [
                 coupled for coupled in self.couplings if coupled[0].position == position
             ]
-            examples += near[:EXTREME]
+            examples += near[:EXTREME_PAIRS]
         for pair, coupling in examples:
             seen = coupling.seen
             read = coupling.shifts[0].step if coupling.shifts else 0
@@ -197,7 +197,9 @@ class Audit:
                     worst, _apart(coupling.seen.weights, coupling.other.weights)
                 )
         note = f"{count} runs repeated"
-        return CheckResult("published", worst, REPEATED, not worst <= REPEATED, note)
+        return CheckResult(
+            "published", worst, WEIGHTS_TOLERANCE, not worst <= WEIGHTS_TOLERANCE, note
+        )
 
     def count(self) -> CheckResult:
         """No more releases are made, or move with a record, than the ledger counts.
@@ -261,7 +263,7 @@ class Audit:
         assert isinstance(event, SampledGaussian)
         reading = next(t for t in range(len(plain.views)) if plain.behind(t))
         read = 0
-        seeds = all_seeds(self.seed, 3, READ)
+        seeds = all_seeds(self.seed, 3, READING_RUNS)
         for seed in seeds:
             arguments = (seed, plain.draws, None, reading)
             base_run = self.m.run(pair.first, *arguments)
@@ -315,7 +317,7 @@ class Audit:
         for ledger, delta in (
             (m.ledger, DELTA),
             (costs.stretched(m.ledger), DELTA),
-            (m.ledger, LARGER),  # whatever was kept of the first price
+            (m.ledger, LARGER_DELTA),  # whatever was kept of the first price
         ):
             price = true_epsilon(ledger, delta)
             low, high = costs.ledger_bounds(ledger, delta)
@@ -367,10 +369,10 @@ class Audit:
         fitted = self.m.whole
         if fitted is None:
             return CheckResult("parts", 0.0, 0.0, False, "no whole fit")
-        tap = Tap()
+        tap = Recorder()
         seeds = [self.seed + 1 + k for k in range(FITS)]
         wrong = []
-        with heard(tap), quiet():
+        with listening(tap), quiet():
             if fitted.composed is None:
                 for seed in seeds:
                     fitted.fit(m.base, m.epsilon, DELTA, seed)
@@ -439,7 +441,7 @@ class Audit:
             for coupled in self.couplings
             if coupled[0].alike or not self.m.hidden
         ]
-        ranked = sorted(able, key=lambda coupled: -moved(*coupled))[:TRIED]
+        ranked = sorted(able, key=lambda coupled: -moved(*coupled))[:BOUNDED_PAIRS]
         seeds = all_seeds(self.seed, 5, HISTORIES)
         epsilons = (costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
         return max(epsilons, default=0.0)
@@ -561,12 +563,20 @@ def law(draws: list[Draw]) -> float:
 
 def dependence(runs: list[Transcript]) -> float:
     """P-value of no rank correlation between any two numbers of a run."""
-    rows = [np.concatenate([draw.unit.ravel() for draw in run.draws]) for run in runs]
-    size = min(len(row) for row in rows)
+    rows = []
+    for run in runs:
+        draws = [draw.unit.ravel() for draw in run.draws]
+        rows.append(np.concatenate(draws))
+    size = min(map(len, rows))
     if size < 2 or len(rows) < 3:
         return 1.0
-    places = np.linspace(0, size - 1, min(size, BESIDE)).round().astype(int)
-    ranks = stats.rankdata(np.array([row[:size][places] for row in rows]), axis=0)
-    upper = np.corrcoef(ranks, rowvar=False)[np.triu_indices(len(places), 1)]
-    extreme = float(np.abs(upper).max()) * math.sqrt(len(rows) - 1)
-    return float(min(2 * stats.norm.sf(extreme) * len(upper), 1.0))
+    count = min(size, BESIDE)
+    places = np.linspace(0, size - 1, count).round().astype(int)
+    numbers = np.array([row[places] for row in rows])
+    ranks = stats.rankdata(numbers, axis=0)
+    correlations = np.corrcoef(ranks, rowvar=False)[np.triu_indices(count, 1)]
+    largest = float(np.abs(correlations).max())
+    # without dependence nearly normal, of variance 1 / (runs - 1)
+    deviations = largest * math.sqrt(len(rows) - 1)
+    chance_of_any = 2 * stats.norm.sf(deviations) * len(correlations)
+    return float(min(chance_of_any, 1.0))

@@ -35,7 +35,7 @@ PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:fu
 NOT_REFUTED = 0  # exit codes
 REFUTED = 1
 REFUSED = 2
-LARGEST = 10**4  # records, features
+MAX_SIZE = 10**4  # records, features
 MOST_CANARIES = 10**5
 GRACE = 4.0  # seconds in which a process may start, and a run may end
 COUNTED_ONLY = "no draw was replayed: counted only"
@@ -54,14 +54,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     above = _between(float, 0, math.inf)
-    size = _between(int, 0, LARGEST)
+    size = _between(int, 0, MAX_SIZE)
     ends = "B or LOW:HIGH"
     below = _between(float, -1e-300, 1)
     level = _between(float, 0.5, 1)
     add("function", type=_place, help="module:function or path.py:function")
     add("--epsilon", type=above, required=True, help="what it claims, above 0")
     add("--delta", type=below, default=0.0, help="what it claims, from 0; default 0")
-    add("--n", type=_between(int, 1, LARGEST), default=8, help="records; default 8")
+    add("--n", type=_between(int, 1, MAX_SIZE), default=8, help="records; default 8")
     add("--p", type=size, default=2, help="features; default 2")
     text = "features that it assumes: -B to B; none given: any number"
     add("--x-bound", type=_range, metavar=ends, help=text)
@@ -85,6 +85,7 @@ def _between(kind: Callable[[str], Any], low: float, high: float) -> Any:
     """A type of numbers between two, of which neither is one."""
 
     def read(text: str) -> Any:
+        """A number within the limits, or argparse's error."""
         with suppress(ValueError):
             if low < kind(text) < high:
                 return kind(text)
@@ -197,6 +198,7 @@ def _audited(
     """Send verdicts so far and the last one, or why there is none."""
 
     def report(verdict: AuditVerdict) -> None:
+        """Send a verdict that is not the last one."""
         pipe.send((verdict, False))
 
     try:

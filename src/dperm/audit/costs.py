@@ -19,7 +19,7 @@ from dperm.audit.mechanism import DELTA, Mechanism, Pair, Transcript
 from dperm.audit.replay import SAME, Replay, Shift
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 
-DOUBT = 1e-2  # most chance that noise decides a selection, for it to be passed over
+MAX_FLIP_CHANCE = 1e-2  # that noise decides a selection that is passed over
 STRETCH = 100  # times as many releases, of a tenth of the cost: accountants differ more
 _GRID = 1e-4  # spacing of losses, or a share of the largest one of a release
 _SHARE = 2000
@@ -52,6 +52,7 @@ def composed(
     dots = {"use_connect_dots": up, **grid}
 
     def distribution(release: PairRelease) -> Any:
+        """dp-accounting's distribution of a release's privacy loss."""
         if release.law == "laplace":
             return pld.from_laplace_mechanism(1 / release.size, **dots)
         if release.law == "pure":
@@ -170,7 +171,7 @@ def decided(replay: Replay, seen: Transcript) -> tuple[float, float]:
     for t in range(len(seen.views)):
         if replay.m.selects(seen, t):
             chance = replay.upset(seen, t)
-            if total + chance > DOUBT:
+            if total + chance > MAX_FLIP_CHANCE:
                 return total, t
             total += chance
     return total, math.inf

@@ -90,7 +90,7 @@ def begin(seed: int, script: Sequence[Array] = (), is_kept: bool = True) -> Run:
 # --- numpy ----------------------------------------------------------------------------
 
 
-class Mixed(ISpawnableSeedSequence):
+class MixedSeed(ISpawnableSeedSequence):
     """The state of a generator from a whole number, in a third of numpy's time.
 
     The numbers are those of splitmix64 (Steele, Lea and Flood 2014), whose outputs for
@@ -119,23 +119,27 @@ class Mixed(ISpawnableSeedSequence):
         return np.random.SeedSequence(self.entropy).spawn(n_children)
 
 
-class _Noted:
+class _RecordedDraws:
     """Methods that override those of a numpy generator, to record draws."""
 
     normal: Callable[..., Any]
 
     def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        """Draw by ``normal``."""
         return self.normal(size=size)
 
     def randn(self, *shape: int) -> Any:
+        """Draw by ``normal``."""
         return self.normal(size=shape or None)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """Draw in units of the scale, and record it."""
         _ready(self)
         unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
         return _now.noise("exponential", unit, 0.0, scale)
 
     def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        """Draw by ``exponential``."""
         return self.exponential(size=size)
 
 
@@ -157,8 +161,11 @@ def _shape(size: Any, *parameters: Any) -> Any:
 
 def _located(law: str) -> Callable[..., Any]:
     def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Draw in units of the scale, and record it."""
         _ready(self)
-        unit = getattr(super(_Noted, self), law)(0.0, 1.0, _shape(size, loc, scale))
+        unit = getattr(super(_RecordedDraws, self), law)(
+            0.0, 1.0, _shape(size, loc, scale)
+        )
         return _now.noise(law, unit, loc, scale)
 
     return draw
@@ -166,9 +173,10 @@ def _located(law: str) -> Callable[..., Any]:
 
 def _not_replayed(name: str) -> Callable[..., Any]:
     def draw(self: Any, *args: Any, **named: Any) -> Any:
+        """Draw, and record that numbers of another law were drawn."""
         _ready(self)
         _now.others.add(name)
-        return getattr(super(_Noted, self), name)(*args, **named)
+        return getattr(super(_RecordedDraws, self), name)(*args, **named)
 
     return draw
 
@@ -176,18 +184,18 @@ def _not_replayed(name: str) -> Callable[..., Any]:
 _STATE = ("bit_generator", "spawn")  # draw nothing
 _LEGACY_STATE = ("seed", "get_state", "set_state")
 for _name in ("normal", "laplace", "logistic", "gumbel"):
-    setattr(_Noted, _name, _located(_name))
+    setattr(_RecordedDraws, _name, _located(_name))
 for _name in {*dir(np.random.Generator), *dir(np.random.RandomState)}:
     is_draw = _name not in (*_STATE, *_LEGACY_STATE) and not _name.startswith("_")
-    if is_draw and not hasattr(_Noted, _name):
-        setattr(_Noted, _name, _not_replayed(_name))
+    if is_draw and not hasattr(_RecordedDraws, _name):
+        setattr(_RecordedDraws, _name, _not_replayed(_name))
 
 
-class Generator(_Noted, np.random.Generator):
+class Generator(_RecordedDraws, np.random.Generator):
     """``numpy.random.Generator`` that records its draws."""
 
 
-class RandomState(_Noted, np.random.RandomState):
+class RandomState(_RecordedDraws, np.random.RandomState):
     """``numpy.random.RandomState`` that records its draws."""
 
     def __init__(self, seed: Any = None):
@@ -223,7 +231,7 @@ def default_rng(seed: Any = None) -> Any:
     if isinstance(seed, np.random.BitGenerator):
         return Generator(seed)
     if type(seed) is int and seed >= 0:
-        state: Any = Mixed(seed)
+        state: Any = MixedSeed(seed)
         return Generator(np.random.PCG64(state))
     return Generator(np.random.PCG64(_now.fresh() if seed is None else seed))
 
@@ -360,7 +368,7 @@ class Replacements:
 
 def _restart(bits: Any, seed: list[int]) -> None:
     base, place = seed
-    bits.state = type(bits)(Mixed(base * MANY + place)).state
+    bits.state = type(bits)(MixedSeed(base * MANY + place)).state
 
 
 Undo = Callable[[], Any]

@@ -30,8 +30,8 @@ Fit = Callable[[Array, Array, Any], Any]
 
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 RELATIONS = ("replace", "add-remove")
-LOUD = (1.0, 1e3)  # sizes of records where no bound is declared
-HUGE = 1e200  # whose square overflows
+RECORD_SIZES = (1.0, 1e3)  # sizes of records where no bound is declared
+OVERFLOWING = 1e200  # whose square overflows
 FINITE = (1e308, -1e308, 1e-200, 5e-324)  # which overflow or underflow
 NOT_FINITE = (np.nan, np.inf, -np.inf)
 ALIKE, ALTERNATING = 1, 2  # of Domain._bases
@@ -41,8 +41,8 @@ COMPANIES = (  # sizes of features and labels of the records next to an extreme 
     (1e3, 1e3, ALTERNATING),
     (1.0, 1e3, ALIKE),
 )
-QUIET = 1e-3  # size of a small record, relative to the bound
-SHOWN = 4  # features of a record that are printed
+SMALL_SIZE = 1e-3  # size of a small record, relative to the bound
+PRINTED_FEATURES = 4  # features of a record that are printed
 GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
 PATIENCE = 4.0  # times the CPU seconds of an audit, after which the clock ends it
 
@@ -103,7 +103,7 @@ class Domain:
 
     def pairs(self, rng: Rng) -> list[Neighbours]:
         """Neighbours worth trying, each once, from each kind of data in turn."""
-        return self._in_turn((1.0,) if self.bounded else LOUD, rng)
+        return self._in_turn((1.0,) if self.bounded else RECORD_SIZES, rng)
 
     def extremes(self, rng: Rng) -> list[Neighbours]:
         """Neighbours with an extreme record, where no bound is declared.
@@ -121,7 +121,9 @@ class Domain:
                 both = [(X[0], float(base.y[0])), record]
                 both = both if self.relation == "replace" else both[::-1]
                 pairs.append(self._pair(base, 0, *both))
-        huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
+        huge = [
+            pair for pair in self._in_turn((OVERFLOWING,), rng) if pair.largest > 1e6
+        ]
         finite = [pair for pair in pairs if pair.finite]
         return finite + huge + [pair for pair in pairs if not pair.finite]
 
@@ -203,7 +205,7 @@ class Domain:
             yield (x, last), (x, ends[0])
             yield (x, ends[0]), (other, last)
         yield (zero, last), (zero, ends[0])
-        yield (zero, last), (self._fit(QUIET * loud[0][0], size), last)
+        yield (zero, last), (self._fit(SMALL_SIZE * loud[0][0], size), last)
         for _ in range(4):
             x, other = (self._random(size, rng) for _ in range(2))
             yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
@@ -230,27 +232,44 @@ class Domain:
 
     def _loud(self, size: float) -> list[tuple[Array, Array]]:
         """Records at the ends of the range, each with its opposite."""
-        (low, high), place = self._range(size), np.arange(self.p)
-        kinds = (place >= 0, place % 2 == 0, place < self.p / 2, place < self.p - 1)
-        both = [(np.where(k, high, low), np.where(k, low, high)) for k in kinds]
+        low, high = self._range(size)
         middle = np.clip(0.0, low, high)
+        place = np.arange(self.p)
+        opposites = []
+        for is_high in (
+            place >= 0,
+            place % 2 == 0,
+            place < self.p / 2,
+            place < self.p - 1,
+        ):
+            opposites.append(
+                (np.where(is_high, high, low), np.where(is_high, low, high))
+            )
         for axis in np.eye(self.p, dtype=bool)[:4]:
-            both.append((np.where(axis, high, middle), np.where(axis, low, middle)))
-        fitted = [(self._fit(a, size), self._fit(b, size)) for a, b in both]
-        return list({a.tobytes() + b.tobytes(): (a, b) for a, b in fitted}.values())
+            end = np.where(axis, high, middle)
+            opposites.append((end, np.where(axis, low, middle)))
+        pairs = {}
+        for record, opposite in opposites:
+            pair = self._fit(record, size), self._fit(opposite, size)
+            pairs[pair[0].tobytes() + pair[1].tobytes()] = pair
+        return list(pairs.values())
 
     def _extreme_records(self) -> Iterator[Row]:
         """Every feature vector with every label, where at least one is extreme."""
-        plain, wild = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]], []
+        plain = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]]
+        extreme = []
         if self.x is None:
             signs = 1.0 - 2.0 * (np.arange(self.p) % 2)
-            wild = [np.full(self.p, value) for value in FINITE + NOT_FINITE]
-            wild += [value * signs for value in (FINITE[0], np.inf) if self.p > 1]
-        ends, odd = self._ends(1.0), tuple[float, ...]()
+            extreme = [np.full(self.p, number) for number in FINITE + NOT_FINITE]
+            if self.p > 1:
+                extreme += [number * signs for number in (FINITE[0], np.inf)]
+        labels = self._ends(1.0)
+        extreme_labels: tuple[float, ...] = ()
         if self.y is None:
-            ends, odd = (*ends, 0.0), FINITE + NOT_FINITE
-        yield from itertools.product(wild, ends + odd)
-        yield from itertools.product(plain, odd)
+            labels = (*labels, 0.0)
+            extreme_labels = FINITE + NOT_FINITE
+        yield from itertools.product(extreme, labels + extreme_labels)
+        yield from itertools.product(plain, extreme_labels)
 
     def _random(self, size: float, rng: Rng) -> Array:
         low, high = self._range(size)
@@ -267,8 +286,8 @@ class Domain:
 
 
 def _said(record: Row) -> str:
-    x = [f"{value:g}" for value in record[0][:SHOWN]]
-    x += ["..."] if len(record[0]) > SHOWN else []
+    x = [f"{value:g}" for value in record[0][:PRINTED_FEATURES]]
+    x += ["..."] if len(record[0]) > PRINTED_FEATURES else []
     return f"x = ({', '.join(x)}), y = {record[1]:g}"
 
 

@@ -21,7 +21,7 @@ from dperm.core.experiment.locate import ConfigError
 
 log = logging.getLogger(__name__)
 
-FEW = 6  # pairs
+PAIRS = 6  # pairs
 
 
 class LeakError(ConfigError):
@@ -52,7 +52,7 @@ def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
 def _leak(name: str, algorithm: str, options: str) -> str:
     """How a solver with options, as JSON, leaks; empty if it does not."""
     for m in mechanisms(name, algorithm, json.loads(options), (STRICT,)):
-        audit = Audit(m, neighbours=FEW)
+        audit = Audit(m, neighbours=PAIRS)
         moved = audit.sensitivity()
         if moved.caught and moved.note != BLIND:
             times = f"{moved.measured:.3g} times"

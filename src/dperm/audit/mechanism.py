@@ -30,7 +30,7 @@ Array = np.ndarray
 Record = tuple[Array, float]
 Seed = int | tuple[int, int, int]  # of a run, or of each of its streams
 
-LOUD = 1e3  # entries of an influential record: far beyond every clipping threshold
+INFLUENTIAL = 1e3  # entries of a record that is far beyond every clipping threshold
 DELTA = 1e-5
 LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
     "gaussian": stats.norm,
@@ -97,7 +97,7 @@ class Draw:
         return Draw(self.kind, self.unit + shift, self.order)
 
 
-class Tap:
+class Recorder:
     """Records draws, and returns those of a script as long as their shapes fit."""
 
     def __init__(self, script: Sequence[Draw] = ()):
@@ -164,7 +164,7 @@ class Composed:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeFit:
     """All that a user calls at once: it reads records and returns a fitted object.
 
     Parameters
@@ -248,7 +248,7 @@ class Mechanism:
     far: float = 1e5
     #: the ledger that its calibration makes for an epsilon and a delta
     calibrated: Callable[[float, float], Ledger] | None = None
-    whole: Whole | None = None  #: the fit of which it is a part
+    whole: WholeFit | None = None  #: the fit of which it is a part
     #: what it is made of: module, options, and problem or setup
     setting: Mapping[str, Any] = field(default_factory=dict)
 
@@ -306,12 +306,12 @@ class Mechanism:
             The view after which the run stops.
         """
         run_streams = seeded(seed)
-        tap = Tap(script)
+        tap = Recorder(script)
         if read_record is not None:
             run_streams = run_streams.replaced(sampling=FixedSampling(read_record))
         views = list[Array]()
         ends = [0]
-        with mechanisms.heard(tap), quiet():
+        with mechanisms.listening(tap), quiet():
             run = self.begin(data, run_streams)
             for view in self.follow(run):
                 views.append(np.ravel(np.array(view, dtype=float)))

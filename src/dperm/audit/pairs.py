@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dperm.audit.mechanism import LOUD, Array, AuditData, Mechanism, Pair, Record
+from dperm.audit.mechanism import INFLUENTIAL, Array, AuditData, Mechanism, Pair, Record
 
-QUIET = 0.3  # size of a record that is clipped, but changes no bound on the data
+CLIPPED_SIZE = 0.3  # size of a record that is clipped, but changes no bound on the data
 GAPS = (0.0, 0.5, 0.75, 0.25)  # distances of candidates, relative to the largest
 ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e-162, 1e-200, 5e-324, 0.0)
 
@@ -88,7 +88,11 @@ def _plain(m: Mechanism) -> Iterator[Pair]:
     zero = np.zeros(p)
     turned = np.where(np.arange(p) == 0, -1.0, 1.0)
     everywhere = [(corner, -corner), (axis, -axis)]
-    single = [(axis, zero), (corner, -QUIET / LOUD * corner), (corner, turned)]
+    single = [
+        (axis, zero),
+        (corner, -CLIPPED_SIZE / INFLUENTIAL * corner),
+        (corner, turned),
+    ]
     single += [(corner, zero)] + [(c, -c) for c in corners(p)[1:]]
     places = itertools.cycle(m.positions)
     placed = [
@@ -97,10 +101,16 @@ def _plain(m: Mechanism) -> Iterator[Pair]:
     ]
     for (record, replacement), position in placed:
         yield _pair(
-            m, m.base, position, (LOUD * record, 1.0), (LOUD * replacement, 1.0)
+            m,
+            m.base,
+            position,
+            (INFLUENTIAL * record, 1.0),
+            (INFLUENTIAL * replacement, 1.0),
         )
         if m.real:
-            yield _pair(m, m.base, position, (record, LOUD), (record, -LOUD))
+            yield _pair(
+                m, m.base, position, (record, INFLUENTIAL), (record, -INFLUENTIAL)
+            )
 
 
 def _random(m: Mechanism) -> Iterator[Pair]:
@@ -122,8 +132,14 @@ def _crowded(m: Mechanism) -> Iterator[Pair]:
     for c in corners(p):
         turned = np.roll(c, 1) * np.where(np.arange(p) == 0, -1.0, 1.0)
         for twin in (-c, turned):
-            crowd = AuditData(np.tile(LOUD * twin, (n, 1)), np.ones(n))
-            yield _pair(m, crowd, m.positions[0], (LOUD * c, 1.0), (LOUD * twin, 1.0))
+            crowd = AuditData(np.tile(INFLUENTIAL * twin, (n, 1)), np.ones(n))
+            yield _pair(
+                m,
+                crowd,
+                m.positions[0],
+                (INFLUENTIAL * c, 1.0),
+                (INFLUENTIAL * twin, 1.0),
+            )
 
 
 def _apart(m: Mechanism) -> Iterator[Pair]:
@@ -139,5 +155,9 @@ def _apart(m: Mechanism) -> Iterator[Pair]:
             means = np.where(is_first, 1 - gap, 1.0)
         X = np.where(place % n < np.round(n * (1 - means) / 2), -1.0, 1.0)
         yield _pair(
-            m, AuditData(X, np.ones(n)), position, (LOUD * c, 1.0), (-LOUD * c, 1.0)
+            m,
+            AuditData(X, np.ones(n)),
+            position,
+            (INFLUENTIAL * c, 1.0),
+            (-INFLUENTIAL * c, 1.0),
         )

@@ -29,19 +29,19 @@ from dperm.present.intervals import binomial_bounds
 
 Statistic = Callable[[Array], Any]  # (m, k) outputs to (m,) numbers
 
-MOST = 64  # numbers drawn in a run, beyond which slopes are not measured
+MAX_SLOPE_DRAWS = 64  # numbers drawn in a run, beyond which slopes are not measured
 CHECKS = 12  # runs on fresh noise that an affine output must reproduce
-EXACT = 1e-7  # relative error of those
+SLOPE_ERROR = 1e-7  # relative error of those
 ZERO = 1e-12  # relative size below which a slope is rounding
 MOVED = 1e-6  # relative size of a move that is no rounding
 DIGITS = 9  # of a privacy loss: rounding tells the data sets
 SAMPLES = 20000  # outputs of either law at which the privacy loss is computed
 
 BELIEVED = 0.02  # level of chances from which the event of many more runs is chosen
-LENIENT = 0.5  # level of bounds that only rank events
+RANKING_LEVEL = 0.5  # level of bounds that only rank events
 RIDGE = 1e-9  # of a covariance, relative: directions with next to no noise stay
-SEEN = 4  # runs for each different output, of which frequencies are compared
-WIDE = 8  # most outputs of which single ones are tried
+RUNS_PER_OUTPUT = 4  # runs for each different output, of which frequencies are compared
+MAX_SINGLE_OUTPUTS = 8  # most outputs of which single ones are tried
 EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
 HASTE = 4.0  # the same, divided by the runs it is chosen on: rare values overfit few
 NAN = 1e4  # their substitutes, beyond arcsinh of any number
@@ -99,7 +99,7 @@ def law(target: AuditedFit, data: AuditData, seed: int) -> Law | None:
     """The law of the output on these data; None if it is not affine in known noise."""
     plain = target(data, seed)
     size = sum(draw.unit.size for draw in plain.draws)
-    if plain.raised or plain.others or not 0 < size <= MOST:
+    if plain.raised or plain.others or not 0 < size <= MAX_SLOPE_DRAWS:
         return None
     still = [np.zeros_like(draw.unit) for draw in plain.draws]
     centre = target(data, seed, still).output
@@ -132,7 +132,7 @@ def _holds(
             return False
         error = np.abs(run.output - fitted.centre - fitted.slopes @ z)
         reach = np.abs(fitted.centre) + np.abs(fitted.slopes) @ np.abs(z)
-        if not (error <= EXACT * reach.max(initial=1e-300)).all():
+        if not (error <= SLOPE_ERROR * reach.max(initial=1e-300)).all():
             return False
     return True
 
@@ -345,7 +345,7 @@ def learn_shift(first: Array, second: Array, trials: int) -> OutputEvent | None:
             hits = counts * (trials / runs)
             for swapped in (False, True):
                 under, over = hits[::-1] if swapped else hits
-                mus = _shifts(under, over, trials, LENIENT)
+                mus = _shifts(under, over, trials, RANKING_LEVEL)
                 k = int(np.argmax(mus))
                 if mus[k] > largest + EASE:
                     name = f"{text} {'>=' if sign > 0 else '<='} {sign * ats[k]:.6g}"
@@ -429,10 +429,10 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
         row = np.median(side, axis=0)
         if np.isfinite(row).all() and 2 * (side == row).all(axis=1).sum() > len(side):
             yield _exactly(row), partial(_equal, row)
-    for j in range(min(p, WIDE)):
+    for j in range(min(p, MAX_SINGLE_OUTPUTS)):
         yield from _number(f"output[{j}]", itemgetter(np.s_[:, j]), first, second)
     yield from _rows(first, second)
-    if 1 < p <= WIDE:
+    if 1 < p <= MAX_SINGLE_OUTPUTS:
         total: Statistic = lambda w: abs(w).sum(axis=1)  # noqa: E731
         yield from _number("the sum of |outputs|", total, first, second)
     view = partial(tame, scale=scale_of(np.concatenate([first, second])))
@@ -443,7 +443,7 @@ def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     """The frequencies of outputs that come again and again, on D against D'."""
     outputs = np.concatenate([first, second]) + 0.0
     rows, places = np.unique(outputs, axis=0, return_inverse=True)
-    if first.shape[1] < 2 or not 2 < len(rows) <= len(first) / SEEN:
+    if first.shape[1] < 2 or not 2 < len(rows) <= len(first) / RUNS_PER_OUTPUT:
         return
     counts = [
         np.bincount(side_places, minlength=len(rows))
@@ -456,6 +456,7 @@ def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     }
 
     def ratio(w: Array) -> Array:
+        """Log-ratio of the frequencies of rows; 0 for one that was not seen."""
         return np.array([log_ratios.get(row.tobytes(), 0.0) for row in w + 0.0])
 
     yield "the frequency of the outputs", ratio
@@ -464,8 +465,8 @@ def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
 def _exactly(row: Array) -> str:
     if (row == row[0]).all():
         return f"all outputs exactly {row[0]:.6g}"
-    texts = [f"{number:.6g}" for number in row[:WIDE]]
-    texts += ["..."] if len(row) > WIDE else []
+    texts = [f"{number:.6g}" for number in row[:MAX_SINGLE_OUTPUTS]]
+    texts += ["..."] if len(row) > MAX_SINGLE_OUTPUTS else []
     return f"outputs exactly {', '.join(texts)}"
 
 
@@ -505,6 +506,7 @@ def _fitted(
     inverses = [np.linalg.inv(_ridged(s)) for s in spreads]
 
     def ratio(w: Array) -> Array:
+        """Difference of the squared Mahalanobis distances to both centres."""
         away = [view(w) - centre for centre in centres]
         terms = zip(away, inverses, strict=True)
         sizes = [np.einsum("ij,jk,ik->i", a, inverse, a) for a, inverse in terms]

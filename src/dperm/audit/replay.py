@@ -23,7 +23,7 @@ from dperm.audit.mechanism import LAWS, Array, Draw, Mechanism, Pair, Transcript
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 
 SAME = 1e-9  # units of noise: a shift that counts as none
-HUGE = 1e5  # noise that decides any selection
+DECIDING_NOISE = 1e5  # noise that decides any selection
 _ROUNDS = 40  # of correction, where a view is not affine
 _FINE = 1e-9  # units of noise: how finely a threshold is found
 _MIXED = 1e-6  # relative error of a repeated sketch
@@ -31,7 +31,7 @@ _DONE = 1e-12  # relative to the view, or units of noise: negligible
 _LEFT = 1e-6  # of the noise, and of the view, that may stay unmatched
 _ROUGH = 1e-11
 _ENTRIES = 3  # of a selection, whose thresholds are compared
-_WIDEST = 128.0  # units of noise: a gap beyond which nothing is gained
+_MAX_GAP = 128.0  # units of noise: a gap beyond which nothing is gained
 HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
     "gaussian": (Gaussian, SampledGaussian, PerturbedObjective, GaussianSketch),
     "generalised_gaussian": (GeneralisedGaussian,),
@@ -205,6 +205,7 @@ class Replay:
         size = sum(script[place].unit.size for place in places)
 
         def changed(units: Array) -> Array:
+            """How the view of step t changes if noise of the script is replaced."""
             moved = list(script)
             move(moved, places, units)
             change: Array = self.run(1, moved, t).views[t] - now.views[t]
@@ -296,11 +297,11 @@ class Replay:
         if self._is_top(place):
             unit = script[place].unit.copy()
             for rank, winner in enumerate(name):
-                unit.flat[int(winner)] += HUGE * (len(name) - rank)
+                unit.flat[int(winner)] += DECIDING_NOISE * (len(name) - rank)
             script[place] = replace(script[place], unit=unit)
             return True
         for coordinate in range(script[place].unit.size):
-            for by in (HUGE, -HUGE):
+            for by in (DECIDING_NOISE, -DECIDING_NOISE):
                 if self.selected(1, script, t, place, coordinate, by) == name:
                     script[place] = raised(script[place], coordinate, by)
                     return True
@@ -343,7 +344,7 @@ class Replay:
         within half of it, the same entry wins as without noise.
         """
         place = seen.behind(t)[0]
-        gap = _WIDEST
+        gap = _MAX_GAP
         noise = seen.draws[place]
         bare = list(seen.draws)
         bare[place] = replace(noise, unit=np.zeros_like(noise.unit))
@@ -380,7 +381,8 @@ class Replay:
             )
             unforced = {wins(which, by=0.0) for which in (0, 1)}
             forced = [
-                {wins(which, by=sign * HUGE) for which in (0, 1)} for sign in (1, -1)
+                {wins(which, by=sign * DECIDING_NOISE) for which in (0, 1)}
+                for sign in (1, -1)
             ]
             if unforced == forced[0] == forced[1]:
                 idle.append(unforced)
@@ -399,6 +401,7 @@ def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:
     """The least raise of a number, with that sign, after which ``name`` is selected."""
 
     def wins(size: float) -> bool:
+        """Whether the candidate wins with that much more noise."""
         return select(by=sign * size) == name
 
     low = 0.0

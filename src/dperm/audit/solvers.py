@@ -21,14 +21,14 @@ from scipy import sparse
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.audit.mechanism import DELTA, LOUD, Array, AuditData, Mechanism
+from dperm.audit.mechanism import DELTA, INFLUENTIAL, Array, AuditData, Mechanism
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams
@@ -40,15 +40,15 @@ from dperm.solvers.scales import declared
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows
 
-STEP = 1e-3  # of a lane
+STEP = 1e-3  # of a setting
 CLIP = 0.05
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
 NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
-CAPPED = ("batch", "blocks", "size")  # options of lanes that are p at most
+CAPPED = ("batch", "blocks", "size")  # options that are p at most
 RELEASES = methodcaller("releases")
 COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
 ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
-ASIDE = 0.1  # part of a nearly opposite record that is along the diagonal
+DIAGONAL_SHARE = 0.1  # part of a nearly opposite record that is along the diagonal
 ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
 WEAK = (  # penalties so weak that no weight reaches zero or a bound
     Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
@@ -159,7 +159,7 @@ class NoSubjectError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """A solver with options, under a calibration."""
 
     name: str
@@ -213,7 +213,7 @@ def mechanisms(
         varied = name == algorithm or algorithm not in solvers.PLACES
     subjects: list[Mechanism] = []
     for kind in kinds:
-        request = Asked(name, module, solver_options, kind, needs, varied)
+        request = AuditRequest(name, module, solver_options, kind, needs, varied)
         subjects += MAKERS[family](request)
     if not subjects:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
@@ -225,60 +225,62 @@ def is_open(ledger: Ledger) -> bool:
     return all(isinstance(event, NonPrivate) for event in ledger.events)
 
 
-# --- lanes ----------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------
 
 
-def _lanes(request: Asked) -> Made:
+def _settings(request: AuditRequest) -> Made:
     """Other losses, storages and penalties that the module declares to support."""
     shape = request.needs.shape
     count = request.needs.steps
     caps = (key for key in CAPPED if hasattr(request.options, key))
     capped = {key: min(getattr(request.options, key), shape.p) for key in caps}
     request = replace(request, options=replace(request.options, **capped))
-    yield lane(request, "", shape, count)
+    yield setting(request, "", shape, count)
     if hasattr(
         request.options, "rule"
     ):  # later steps depend on the weights: no known law
-        yield lane(request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
+        yield setting(request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
     if not request.varied:
         return
     refuses = getattr(request.module, "refuses", lambda *_: "")
     squares = replace(shape, loss="least_squares")
-    yield lane(request, ", least squares", squares, count)
+    yield setting(request, ", least squares", squares, count)
     if getattr(request.module, "SPARSE", False) and not refuses(request.options, True):
-        yield lane(request, ", sparse", replace(squares, sparse=True), count)
+        yield setting(request, ", sparse", replace(squares, sparse=True), count)
     able = (
         penalty_
         for penalty_ in WEAK
         if not refuses(request.options, penalty_.is_smooth)
     )
     for penalty in itertools.islice(able, 1):
-        yield lane(request, ", penalty", replace(shape, penalty=penalty), count)
+        yield setting(request, ", penalty", replace(shape, penalty=penalty), count)
     for changed in request.needs.others:
         varied = replace(request, options=replace(request.options, **changed))
-        yield lane(varied, f", {next(iter(changed))}", shape, count)
+        yield setting(varied, f", {next(iter(changed))}", shape, count)
 
 
-def lane(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
-    """One lane over a finite sum, step by step."""
+def setting(request: AuditRequest, words: str, shape: Shape, count: int) -> Mechanism:
+    """One setting over a finite sum, step by step."""
     base = shape.records()
     problem = shape.problem(base)
 
     def ledger(noise: float) -> Ledger:
+        """The releases at a noise multiplier."""
         return request.module.ledger(
             problem, count, noise, request.options, request.kind
         )
 
     noise = calibrate(ledger, 1.0, DELTA, request.kind)
-    lanes = Lanes(
+    settings = BatchedSettings(
         np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, request.kind
     )
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
+        """A run on data, before its first step."""
         run_problem = problem if data is base else prepared(data)
         return request.module.Run(
-            run_problem, lanes, run_streams, request.options, 1, count
+            run_problem, settings, run_streams, request.options, 1, count
         )
 
     def follow(run: Any) -> Iterator[Array]:
@@ -321,9 +323,9 @@ def _across(p: int) -> Iterator[tuple[Array, Array]]:
     """
     turned = np.where(np.arange(p) % 2, -1.0, 1.0)
     turned[-1] *= p % 2 == 0  # orthogonal to the diagonal
-    for side in (ASIDE, -ASIDE):
+    for side in (DIAGONAL_SHARE, -DIAGONAL_SHARE):
         if p > 1:
-            yield LOUD * (turned + side), LOUD * (side - turned)
+            yield INFLUENTIAL * (turned + side), INFLUENTIAL * (side - turned)
 
 
 # --- streams and Frank-Wolfe methods --------------------------------------------------
@@ -333,6 +335,7 @@ def vertex(d: int) -> Callable[[Array], tuple]:
     """What a release selected: the large entries of its first d, with their signs."""
 
     def select(view: Array) -> tuple:
+        """Signs of the large coordinates of a view, zero elsewhere."""
         coordinates = view[:d]
         large = np.abs(coordinates) > 0.5 * np.abs(coordinates).max(initial=0.0)
         return tuple((np.sign(coordinates) * large).astype(int).tolist())
@@ -354,14 +357,14 @@ def _sequence(needs: Needs, d: int) -> AuditData:
     return AuditData(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
 
 
-def _streams(request: Asked) -> Made:
+def _streams(request: AuditRequest) -> Made:
     """A stream of records in each ball, with one target."""
     for words, needs, base in _kinds_of_stream(request):
         yield from _of_balls(request, words, needs, base)
 
 
 def _kinds_of_stream(
-    request: Asked,
+    request: AuditRequest,
 ) -> Iterator[tuple[str, Needs, AuditData | None]]:
     """The usual data, and those on which a bound on the step is needed.
 
@@ -383,13 +386,16 @@ def _kinds_of_stream(
         yield ", long steps", curved, AuditData(X, np.zeros(curved.n))
 
 
-def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) -> Made:
+def _of_balls(
+    request: AuditRequest, words: str, needs: Needs, base: AuditData | None
+) -> Made:
     target = family.Target(needs.epsilon, DELTA, request.kind)
     for p, d in needs.balls[: 1 if base else None]:
         setup = Setup(needs.loss, p, d, needs.radius)
-        axis = LOUD * np.eye(d)[0]
+        axis = INFLUENTIAL * np.eye(d)[0]
 
         def ledger(epsilon: float, delta: float, setup: Setup = setup) -> Ledger:
+            """The releases at a target, for the family's calibration."""
             goal = family.Target(epsilon, delta, request.kind)
             releases: Ledger = request.module.noise(
                 setup, needs.n, goal, request.options
@@ -397,6 +403,7 @@ def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) 
             return releases
 
         def begin(data: AuditData, run_streams: Streams, setup: Setup = setup) -> Any:
+            """A run on data, before its first step."""
             arguments = (setup, [target], run_streams, Rows(data.X, data.y))
             return request.module.Run(*arguments, needs.n, request.options)
 
@@ -425,12 +432,13 @@ def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) 
         )
 
 
-def _frank_wolfe(request: Asked) -> Made:
+def _frank_wolfe(request: AuditRequest) -> Made:
     d = request.needs.balls[0][1]
     count = request.needs.steps
     base = _sequence(request.needs, d)
 
     def problem(data: AuditData) -> Problem:
+        """Least squares of the rows, at the audit's target."""
         rows = Rows(data.X, data.y)
         return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
 
@@ -439,6 +447,7 @@ def _frank_wolfe(request: Asked) -> Made:
     )
 
     def ledger(epsilon: float, delta: float) -> Ledger:
+        """The releases at a target, for the family's calibration."""
         goal = (epsilon, delta, request.kind)
         releases: Ledger = request.module.noise(
             problem(base), count, request.options, *goal
@@ -446,6 +455,7 @@ def _frank_wolfe(request: Asked) -> Made:
         return releases
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
+        """A run on data, before its first step."""
         return request.module.Run(problem(data), run_streams, request.options, noise)
 
     def follow(run: Any) -> Iterator[Array]:
@@ -469,7 +479,7 @@ def _frank_wolfe(request: Asked) -> Made:
 # --- fits -----------------------------------------------------------------------------
 
 
-def _fits(request: Asked) -> Made:
+def _fits(request: AuditRequest) -> Made:
     """Under strict noise only: no paper prints another."""
     if request.kind != STRICT:
         return
@@ -498,7 +508,9 @@ def _is_tilted(ledger: Ledger) -> bool:
     return any(isinstance(event, PerturbedObjective) for event in ledger.events)
 
 
-def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism:
+def fit(
+    request: AuditRequest, words: str, shape: Shape, company: bool = False
+) -> Mechanism:
     """A few releases on all records, under strict noise.
 
     A minimiser is mapped to the linear term that would lead to it on the base, which is
@@ -515,7 +527,7 @@ def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mech
     problem = shape.problem(base)
     record, opposite = np.ones((2, shape.p))
     record[0] = opposite[-1] = -ALMOST
-    size = LOUD * Scaled(problem).S
+    size = INFLUENTIAL * Scaled(problem).S
     tried = tuple((s * size * record, s * size * opposite) for s in (1.0, -1.0))
     if company:
         R = module.constants(Scaled(declared(problem)), options)[0]
@@ -528,6 +540,7 @@ def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mech
     ledger = noise.ledger
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
+        """A run on data, before its first step."""
         neighbour = Scaled(replace(shape.problem(data), public=problem.known))
         return module.Run(neighbour, ledger, [run_streams], options)
 
@@ -572,8 +585,8 @@ def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -
     return -(slope + (scaled.n * scaled.l2 + ridge) * u)
 
 
-MAKERS: dict[str, Callable[[Asked], Made]] = {
-    "lanes": _lanes,
+MAKERS: dict[str, Callable[[AuditRequest], Made]] = {
+    "lanes": _settings,
     "frank_wolfe": _frank_wolfe,
     "streams": _streams,
     "fits": _fits,

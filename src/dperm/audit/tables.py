@@ -16,8 +16,8 @@ from dperm.audit.mechanism import DELTA, Mechanism
 from dperm.core.privacy.ledger import N, united
 
 ESTIMATORS = "dperm.compare.audited"  # a higher layer, so imported by its name
-FULL: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
-SMALL = {"neighbours": 8, "runs": 40}
+FULL_EFFORT: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
+SMALL_EFFORT = {"neighbours": 8, "runs": 40}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
 EPSILONS = ("claimed_epsilon", "true_epsilon", "epsilon")
 KNOWN = ("subject", "calibration", *EPSILONS, "given")  # columns beside a finding's

@@ -32,13 +32,13 @@ from sklearn.base import clone
 
 from dperm.audit.mechanism import (
     DELTA,
-    LOUD,
+    INFLUENTIAL,
     Array,
     AuditData,
     Composed,
     Mechanism,
-    Tap,
-    Whole,
+    Recorder,
+    WholeFit,
     quiet,
 )
 from dperm.audit.solvers import as_vertex, far, vertex
@@ -53,7 +53,7 @@ from dperm.core.experiment.config import read
 from dperm.core.names import ConfigError
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import Streams, gaussian, heard
+from dperm.core.privacy.mechanisms import Streams, gaussian, listening
 from dperm.solvers.fits.secret import Secret, in_rounds
 
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
@@ -201,7 +201,7 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
         published=published,
         select=selects.get(family, changed),
         real=real,
-        tried=((LOUD * near, -LOUD * near[::-1]),),
+        tried=((INFLUENTIAL * near, -INFLUENTIAL * near[::-1]),),
         events=(*first.events, *rounds) if is_fit else (),
         ahead=1,
         far=far(noise.ledger),
@@ -258,7 +258,7 @@ def search(real: bool) -> Mechanism:
 # --- whole fits -----------------------------------------------------------------------
 
 
-def whole(model: Any, base: AuditData) -> Whole:
+def whole(model: Any, base: AuditData) -> WholeFit:
     """A fit of an estimator, or a search, as its user calls it."""
     is_search = isinstance(model, PrivateSearch)
     is_real = isinstance(model.estimator if is_search else model, DPRegressor)
@@ -276,7 +276,7 @@ def whole(model: Any, base: AuditData) -> Whole:
         with Budget(count * epsilon, count * delta) as budget:
             fits = [fit(data, epsilon, delta, seed) for seed in seeds]
         is_kept = False
-        with Budget(2 * epsilon, 2 * delta), heard(Tap()):
+        with Budget(2 * epsilon, 2 * delta), listening(Recorder()):
             fit(data, epsilon, delta, seeds[0])
             try:
                 fit(data, epsilon, delta, seeds[0])
@@ -290,7 +290,7 @@ def whole(model: Any, base: AuditData) -> Whole:
     times = -(-PLENTY // len(base.y))
     many = AuditData(np.tile(base.X, (times, 1)), np.tile(base.y, times))
     neighbours = partial(_neighbours, base, is_real)
-    return Whole(fit, ledger, forced, neighbours, many, composed)
+    return WholeFit(fit, ledger, forced, neighbours, many, composed)
 
 
 @contextmanager
@@ -333,7 +333,7 @@ def _neighbours(base: AuditData, is_real: bool) -> Iterator[tuple[str, Any, Any]
     others: dict[str, tuple[Any, Any]] = {
         "another record": (-x, label),
         "zeros": (0 * x, label),
-        "beyond the bounds": (LOUD * x, label),
+        "beyond the bounds": (INFLUENTIAL * x, label),
         "the same as the next": (base.X[place + 1], label),
         "NaN": (np.nan * x, label),
         "infinity": (np.inf * x, label),
@@ -342,7 +342,7 @@ def _neighbours(base: AuditData, is_real: bool) -> Iterator[tuple[str, Any, Any]
         "another record and label": (-x, -label),
         "a strange label": (x, STRANGE),
         "a label that is NaN": (x, np.nan),
-        "a label beyond its bounds": (x, LOUD if is_real else 0.0),
+        "a label beyond its bounds": (x, INFLUENTIAL if is_real else 0.0),
     }
     for words, (row, other) in others.items():
         yield words, base, base.replaced(place, (row, other))

@@ -38,6 +38,7 @@ from dperm.compare.guarantee import (
     is_number,
 )
 from dperm.compare.methods import Contestant, Setting
+from dperm.core import solvers
 from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.penalties import Penalty
@@ -123,7 +124,7 @@ class DPLinear(Counted):
         self._check(values.shape[0])
         kinds = (self.fit_intercept, sparse.issparse(values))
         self._ranges = [ranges.declared("bounds", self.bounds, columns, *kinds)]
-        t = self._ranges[0].unit(values)
+        t = self._ranges[0].unit(values, room=int(self.fit_intercept))
         found: tuple[Any, Sequence[Any]] = self._labelled(t, labels.values)
         return found
 
@@ -211,18 +212,20 @@ class DPLinear(Counted):
         return made
 
     def _runs(
-        self, X: Any, every: Sequence[Any], chosen: str = ""
+        self, X: Any, every: Sequence[Any], chosen: str = "", own: bool = False
     ) -> list[tuple[Contestant, Setting]]:
         """A method on the problem of each vector of labels, with its setting.
 
         ``chosen`` is the method that was chosen before, if it was ours to choose.
+        ``own`` lets the only problem change X and keep it.
         """
         method = None
         if chosen or not self._is_auto:
             method = methods.method(chosen or self.solver)
         scales = method is None or method.scales_columns
         self._constant = UNPENALISED if scales else 1.0
-        problems = [self._problem(X, y, len(every)) for y in every]
+        by_rows = method is not None and solvers.family(method.module) == "fits"
+        problems = [self._problem(X, y, len(every), own, by_rows) for y in every]
         method = method or self._usual(problems)
         if reason := self._obstacle(method, problems[0]):
             raise methods.UnsuitedError(
@@ -264,7 +267,9 @@ class DPLinear(Counted):
             return "its number of steps follows from columns' scales that it reads off"
         return method.on(problem).obstacle()
 
-    def _problem(self, X: Any, y: np.ndarray, count: int) -> Problem:
+    def _problem(
+        self, X: Any, y: np.ndarray, count: int, own: bool, by_rows: bool
+    ) -> Problem:
         """The objective, one of ``count`` that share epsilon, under scales of 1.
 
         Without ``l2`` its ridge is 1 / n, or where the noise of one release costs least
@@ -278,10 +283,11 @@ class DPLinear(Counted):
             l2 = max(1 / n, RIDGE[self._is_real] * noise)
         scales = np.ones(p)
         if self.fit_intercept:
-            X = with_constant(X, self._constant)
+            X = with_constant(X, self._constant, own)
             scales = np.append(scales, self._constant)
         known = (self.loss, Penalty(float(self.l1), l2), *target)
-        problem = build("fit", X, y, *known, given=(N,), own=self.fit_intercept)
+        own |= self.fit_intercept
+        problem = build("fit", X, y, *known, given=(N,), own=own, by_rows=by_rows)
         return declared(problem, scales)
 
     # --- the fit ----------------------------------------------------------------------
@@ -298,15 +304,17 @@ class DPLinear(Counted):
         first = ranges.ledger(self._ranges, self._n, self._epsilon, self._delta)
         noise = self._paid(t, every, first, seed)
         drawn = Exact() if self.release else ranges.seeded(seed)
-        standard, every, _ = self._standardised(t, every, first, drawn)
+        standard, every, _ = self._standardised(t, every, first, drawn, own=True)
         del t, X, y  # no second copy of the records is held while a solver runs
-        runs = self._runs(standard, every, self.solver_ if self._is_auto else "")
+        chosen = self.solver_ if self._is_auto else ""
+        runs = self._runs(standard, every, chosen, own=len(every) == 1)
         del standard
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
         with door.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
                 on.exact = self.release
                 on.once = True
+                on.own = len(runs) == 1
                 W.append(on.weights(setting, noise, one))
         lost = ~np.isfinite(np.array(W)).all(axis=1)
         if lost.any():
@@ -316,8 +324,16 @@ class DPLinear(Counted):
         return self
 
     def _paid(self, t: Any, every: Sequence[Any], first: Ledger, seed: int) -> float:
-        """The noise multiplier of a fit, whose cost open budgets pay."""
-        runs = self._runs(t, every)
+        """The noise multiplier of a fit, whose cost open budgets pay.
+
+        The price is that of a problem of zeros, so no record has a say in it.
+        """
+        shape = (self._n, t.shape[1])
+        zeros: Any = sparse.csc_array(shape)
+        if not sparse.issparse(t):
+            zeros = np.zeros((shape[0], shape[1] + self.fit_intercept), order="F")
+            zeros = zeros[:, : shape[1]]
+        runs = self._runs(zeros, [np.ones(self._n) for _ in every], own=True)
 
         def stated(noise: float) -> Ledger:
             return sum((on.ledger(setting, noise) for on, setting in runs), first)
@@ -325,7 +341,7 @@ class DPLinear(Counted):
         spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
         least = calibrated(stated, self._epsilon, self._delta - spent)
         public = [on.public_information(least.ledger) for on, _ in runs]
-        runs.clear()  # with their copy of the records, whoever still holds ``stated``
+        runs.clear()  # with their zeros, whoever still holds ``stated``
         given = united(*public, self._public)
         charge(least.true_epsilon, self._delta, given, seed)
         cost = (least.true_epsilon, spent)
@@ -353,16 +369,24 @@ class DPLinear(Counted):
         return cost
 
     def _standardised(
-        self, t: Any, every: Sequence[Any], given: Ledger, normal: Normal | Exact
+        self,
+        t: Any,
+        every: Sequence[Any],
+        given: Ledger,
+        normal: Normal | Exact,
+        own: bool = False,
     ) -> tuple[Any, list[Any], np.ndarray]:
-        """Columns and labels over what is released here, and the noisy sums."""
+        """Columns and labels over what is released here, and the noisy sums.
+
+        ``own`` says that t may be changed.
+        """
         ts = [t, every[0][:, None]][: len(self._ranges)]
         self._ranges, noisy = ranges.released(self._ranges, ts, given, normal)
         for what in ranges.doubts(self._ranges, noisy, given, t, is_real=self._is_real):
             warnings.warn(f"{what}. {DOUBT}", UserWarning, 4)
         first, *label = self._ranges
         every = [label[0].standard(y) for y in every] if self._is_real else [*every]
-        return first.standard(t), every, noisy
+        return first.standard(t, own), every, noisy
 
     def _published(self, W: np.ndarray) -> None:
         """Keep weights (K, p) as coefficients in the units of the user's columns."""
@@ -678,14 +702,21 @@ def fit(
     return kind(solver, epsilon=epsilon, **parameters).fit(X, y)
 
 
-def with_constant(X: Any, value: float) -> Any:
-    """X (n, p) with a last column of that value, whose weight is the intercept."""
+def with_constant(X: Any, value: float, own: bool = False) -> Any:
+    """X (n, p) with a last column of that value, whose weight is the intercept.
+
+    A dense X that is one's ``own`` with room beside it (:meth:`.ranges.Ranges.unit`)
+    is not copied.
+    """
     n, p = X.shape
     if sparse.issparse(X):
         ones = sparse.csc_array(np.full((n, 1), value))
         return sparse.hstack((X, ones), format="csc")
-    whole = np.empty((n, p + 1), order="F")  # the order of problems, of which it is one
-    whole[:, :p] = X
+    if own and X.base is not None and X.base.shape == (n, p + 1):
+        whole: np.ndarray = X.base
+    else:
+        whole = np.empty((n, p + 1), order="F")  # the order of problems
+        whole[:, :p] = X
     whole[:, p] = value
     return whole
 

@@ -79,8 +79,8 @@ class Following:
         return self.weights
 
 
-class Lane(Following):
-    """One lane, which releases before its first step and after each."""
+class Iterates(Following):
+    """One batched run, which releases before its first step and after each."""
 
     def releases(self) -> Iterator[np.ndarray]:
         """Make the run, and yield each release as it is made."""
@@ -95,6 +95,7 @@ class Contestant(ABC):
 
     exact = False  #: whether noise is discrete, for release; of the family ``fits``
     once = False  #: whether it runs once, so that records need not be held twice
+    own = False  #: whether it may change the problem's array
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         self.module, self.options, self.problem = module, options, problem
@@ -155,7 +156,7 @@ class Fitting(Contestant):
         ledger = self.ledger(setting, noise_multiplier)
         at = Scaled(self.problem, apart=True) if self.exact else self.at
         if self.once and self.problem.public is not None:
-            at.hold_records()
+            at.hold_records(self.own)
             self.at = at
             self.problem = self.problem.public
         run: Fit = self.module.Run(at, ledger, [own], self._options(setting))
@@ -168,10 +169,10 @@ class Fitting(Contestant):
 
 
 class Laning(Contestant):
-    """A solver of lanes, of which a run is one."""
+    """A batched solver; a fit is a batch of one setting."""
 
     def obstacle(self) -> str:
-        """What lanes cannot do, or noise on every feature of a wide problem."""
+        """What the solver cannot do, or noise on every feature of a wide problem."""
         problem = self.problem
         if problem.is_sparse and not getattr(self.module, "SPARSE", False):
             return "its data are kept sparse"
@@ -197,15 +198,15 @@ class Laning(Contestant):
 
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> AbstractContextManager[Lane]:
-        """One lane, its clip in units of the scales."""
+    ) -> AbstractContextManager[Iterates]:
+        """A batch of one setting, its clip in units of the scales."""
         clip, count = clip_unit(self.problem) * setting["clip"], self._count(setting)
         step = np.array([setting["step"]], dtype=float)
-        from dperm.core.lanes import Lanes  # a fit by few releases needs none
+        from dperm.core.lanes import BatchedSettings  # a fit by few releases needs none
 
-        lanes = Lanes(step, np.array([clip]), noise_multiplier, STRICT)
-        run = self.module.Run(self.problem, lanes, own, self.options, 1, count)
-        return nullcontext(Lane(run, count))
+        settings = BatchedSettings(step, np.array([clip]), noise_multiplier, STRICT)
+        run = self.module.Run(self.problem, settings, own, self.options, 1, count)
+        return nullcontext(Iterates(run, count))
 
     def _count(self, setting: Setting) -> int:
         return int(self.module.steps(self.problem, setting["passes"], self.options))
@@ -303,7 +304,7 @@ class Method:
     def scales_columns(self) -> bool:
         """Whether steps use the scales of columns; then the intercept's may be large.
 
-        Steps of one size for all weights do not, and a user's own lanes may not.
+        Steps of one size for all weights do not, and a user's own solver may not.
         """
         own = self.algorithm not in solvers.PLACES
         if own and solvers.family(self.module) == "lanes":

@@ -100,8 +100,11 @@ class Ranges:
         """What is 1 for a solver, less the centre; shape (k,)."""
         return self.half * self.deviation
 
-    def unit(self, X: Any) -> Any:
-        """Columns X (n, k), dense or sparse, as t in [-1, 1]; NaN stays NaN."""
+    def unit(self, X: Any, room: int = 0) -> Any:
+        """Columns X (n, k), dense or sparse, as t in [-1, 1]; NaN stays NaN.
+
+        Dense t are the first columns of an array with ``room`` more.
+        """
         if sparse.issparse(X):
             units = sparse.csc_array(X, copy=True)
             # An entry may be a sum of parts, and is in its range.
@@ -111,16 +114,18 @@ class Ranges:
             low, high, half = (np.repeat(side, counts) for side in ends)
             units.data = np.clip(np.clip(units.data, low, high) / half, -1.0, 1.0)
             return units
-        t = np.clip(X, self.low, self.high)  # the one copy of the columns
+        *n, k = X.shape
+        t = np.empty((*n, k + room))[..., :k]  # the one copy of the columns
+        np.clip(X, self.low, self.high, out=t)
         t -= self.middle
         t /= self.half
         return np.clip(t, -1.0, 1.0, out=t)
 
-    def standard(self, t: Any) -> Any:
-        """What a solver sees of t (n, k), dense or sparse."""
+    def standard(self, t: Any, own: bool = False) -> Any:
+        """What a solver sees of t (n, k), dense or sparse; in place of its ``own``."""
         if sparse.issparse(t):
             return sparse.csc_array(t @ sparse.diags_array(1 / self.deviation))
-        standardised = t - self.mean
+        standardised = np.subtract(t, self.mean, out=t if own else None)
         standardised /= self.deviation
         return standardised
 

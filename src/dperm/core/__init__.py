@@ -1,1 +1,1 @@
-"""Everything that computes numbers: privacy, problems, solvers, lanes, experiments."""
+"""Everything that computes numbers: privacy, problems, solvers, experiments."""

@@ -7,8 +7,9 @@ for zero and keeps the whole loop scalar.
 
 No kernel has a fast-math flag: every operation is IEEE 754's, in the order of the
 source, so that bits do not depend on how wide the processor's vectors are. The compiler
-makes no vectors of a sum then. So entry i is added to one of ``WIDE`` running sums,
-number i modulo ``WIDE``, in an inner loop that is vectorised; see ``dot``.
+makes no vectors of a sum then. So entry i is added to one of ``RUNNING_SUMS`` running
+sums, number i modulo ``RUNNING_SUMS``, in an inner loop that is vectorised; see
+``dot``.
 
 A kernel is one function, compiled with ``KERNEL``. The functions it calls are pasted
 into it (``INLINE`` or ``PASTED``), so that the loops around them are vectorised.
@@ -30,8 +31,8 @@ KERNEL: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
 PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM, where it measured faster
 
-WIDE = 32  # running sums of a sum, which four or eight registers hold
-FEW = 8  # of them, to which the last entries are added
+RUNNING_SUMS = 32  # running sums of a sum, which four or eight registers hold
+LAST_SUMS = 8  # of them, to which the last entries are added
 BLOCK = 64  # entries of which the least score is found before its place
 _INDEX = ir.IntType(32)
 _WHOLE = 1.5 * 2.0**52 + 1023  # doubles of its size are whole numbers
@@ -64,10 +65,10 @@ def _fused(typingctx, x, y, z):
 
 
 def _running(typingctx):
-    """Pointer to ``WIDE`` running sums that are zero; ``fold`` adds them up."""
+    """Pointer to ``RUNNING_SUMS`` running sums that are zero; ``fold`` adds them up."""
 
     def codegen(context, builder, signature, args):
-        zeros = ir.ArrayType(ir.DoubleType(), WIDE)(None)
+        zeros = ir.ArrayType(ir.DoubleType(), RUNNING_SUMS)(None)
         held = cgutils.alloca_once(builder, zeros.type)
         builder.store(zeros, held)
         return builder.bitcast(held, ir.DoubleType().as_pointer())
@@ -80,7 +81,7 @@ def _fold(typingctx, sums):
 
     def codegen(context, builder, signature, args):
         sums_vector = _entries(
-            builder, args[0], _INDEX(0), ir.VectorType(ir.DoubleType(), WIDE)
+            builder, args[0], _INDEX(0), ir.VectorType(ir.DoubleType(), RUNNING_SUMS)
         )
         return builder.extract_element(_narrowed(builder, sums_vector, 1), _INDEX(0))
 
@@ -90,7 +91,8 @@ def _fold(typingctx, sums):
 def _summed(typingctx, x, y):
     """The sum of x[i] y[i] over contiguous x and y (n,), or of x where y is None.
 
-    There are ``WIDE`` running sums, then ``FEW`` for what is left, then one.
+    There are ``RUNNING_SUMS`` running sums, then ``LAST_SUMS`` for what is left, then
+    one.
     """
 
     def codegen(context, builder, signature, args):
@@ -101,8 +103,8 @@ def _summed(typingctx, x, y):
         ]
         count = builder.extract_value(arrays[0].shape, 0)
         start = count.type(0)
-        sums = ir.VectorType(ir.DoubleType(), WIDE)(None)
-        for width in (WIDE, FEW, 1):
+        sums = ir.VectorType(ir.DoubleType(), RUNNING_SUMS)(None)
+        for width in (RUNNING_SUMS, LAST_SUMS, 1):
             sums = _narrowed(builder, sums, width)
             accumulator = cgutils.alloca_once_value(builder, sums)
             stop = count.type(-width)
@@ -148,22 +150,24 @@ def _lowest(typingctx, values, noise, start, factor, scale):
         ]
         begin = args[2]
         factor, scale = args[3:]
-        vector = ir.VectorType(ir.DoubleType(), FEW)
-        signs = [_repeated(builder, factor, FEW)]
+        vector = ir.VectorType(ir.DoubleType(), LAST_SUMS)
+        signs = [_repeated(builder, factor, LAST_SUMS)]
         signs.append(builder.fneg(signs[0]))
-        scales = _repeated(builder, scale, FEW)
+        scales = _repeated(builder, scale, LAST_SUMS)
         shaped = ir.FunctionType(vector, 3 * [vector])
-        name = f"llvm.fma.v{FEW}f64"
+        name = f"llvm.fma.v{LAST_SUMS}f64"
         fma = cgutils.get_or_insert_function(builder.module, shaped, name)
-        lowest = _repeated(builder, ir.DoubleType()(math.inf), FEW)
-        for step in range(0, BLOCK, FEW):
+        lowest = _repeated(builder, ir.DoubleType()(math.inf), LAST_SUMS)
+        for step in range(0, BLOCK, LAST_SUMS):
             place = builder.add(begin, begin.type(step))
             block = _entries(builder, arrays[0].data, place, vector)
             twice = builder.mul(place, place.type(2))
-            pair_type = ir.VectorType(ir.DoubleType(), 2 * FEW)
+            pair_type = ir.VectorType(ir.DoubleType(), 2 * LAST_SUMS)
             drawn = _entries(builder, arrays[1].data, twice, pair_type)
             for side, sign in enumerate(signs):
-                places = ir.VectorType(_INDEX, FEW)([*range(side, 2 * FEW, 2)])
+                places = ir.VectorType(_INDEX, LAST_SUMS)(
+                    [*range(side, 2 * LAST_SUMS, 2)]
+                )
                 side_noise = builder.shuffle_vector(drawn, drawn, places)
                 noisy = builder.fmul(scales, side_noise)
                 score = builder.call(fma, [sign, block, noisy])

@@ -137,6 +137,7 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Any], Any]:
     decorate = numba.jit(**{**options, "nopython": True})
 
     def compiled(function: Any) -> Any:
+        """The compiled function, with our cache where it may be written."""
         kernel = decorate(function)
         if cache and kernel_folder():
             kernel._cache = KernelCache(kernel.py_func)

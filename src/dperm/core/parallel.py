@@ -1,8 +1,8 @@
 """Work spread over threads or processes of this machine.
 
-Kernels release Python's global interpreter lock, so that lanes share threads. Functions
-that spend their time in Python get processes, forked from this one: they need no import
-and start at once.
+Kernels release Python's global interpreter lock, so that settings share threads.
+Functions that spend their time in Python get processes, forked from this one: they need
+no import and start at once.
 """
 
 import ctypes

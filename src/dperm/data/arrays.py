@@ -12,7 +12,7 @@ from scipy import sparse
 from dperm.core.experiment import files as store
 
 # Squares of larger numbers, summed over the records, would overflow.
-LARGEST = 1e150
+MAX_ENTRY = 1e150
 FILE = "arrays.npz"
 Arrays = tuple[Any, np.ndarray]  # X (n, p), dense or sparse, and y (n,)
 
@@ -121,14 +121,14 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
         raise RefusedError(f"X has shape {X.shape}: there is nothing in it")
     for name, array in (("X", X), ("y", y)):
         numbers = array.data if sparse.issparse(array) else array
-        wrong = np.argwhere(~(np.abs(numbers) <= LARGEST))
+        wrong = np.argwhere(~(np.abs(numbers) <= MAX_ENTRY))
         if len(wrong):
             coordinates = zip(("record", "feature"), wrong[0] + 1, strict=False)
             first_place = ", ".join(f"{axis} {number}" for axis, number in coordinates)
             place = "" if sparse.issparse(array) else f", first in {first_place}"
             raise RefusedError(
                 f"{name} has {len(wrong)} values that are missing or beyond "
-                f"{LARGEST:g}, whose squares overflow{place}"
+                f"{MAX_ENTRY:g}, whose squares overflow{place}"
             )
 
 

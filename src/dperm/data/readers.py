@@ -34,11 +34,11 @@ from dperm.data.tables import labels, parse_table, table_arrays, typed
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
 MEMORY = 3 * 2**30  # bytes that reading may take, on a machine of 4 GB
-WIDEST = MEMORY // 256  # most features of a sparse file, by the bytes of its columns
-COLUMNS = 20_000  # most columns of a table, each of which takes a millisecond
+MAX_FEATURES = MEMORY // 256  # of a sparse file, by the bytes of its columns
+MAX_COLUMNS = 20_000  # of a table, each of which takes a millisecond
 LINE = 2**24  # most bytes of a line of text
 MEMBERS = 10_000  # most files in an archive
-LISTED = 5  # of its members that a message names
+MAX_LISTED = 5  # of its members that a message names
 CELL = 100  # bytes that a cell of a table takes while it is read as text
 SEPARATORS = (b",", b";", b"\t", b"|")
 WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
@@ -133,9 +133,9 @@ def _check_text(name: str, content: bytes) -> None:
             raise RefusedError(f"{name} has a line of more than {LINE} bytes")
     first_line = content[: content.find(b"\n")]
     columns = 1 + max(first_line.count(mark) for mark in SEPARATORS)
-    if columns > COLUMNS:
+    if columns > MAX_COLUMNS:
         raise RefusedError(
-            f"{name} has {columns} columns, expected at most {COLUMNS}: save it as "
+            f"{name} has {columns} columns, expected at most {MAX_COLUMNS}: save it as "
             "LIBSVM text, or as an .npz file with X and y"
         )
     cells = content.count(b"\n") + sum(map(content.count, SEPARATORS))
@@ -149,8 +149,8 @@ def _check_text(name: str, content: bytes) -> None:
 
 def _listed(names: Sequence[str]) -> str:
     """The first of some names, and the number of the others, in a short text."""
-    listing = ", ".join(name[:80] for name in names[:LISTED]) or "nothing"
-    remainder = len(names) - LISTED
+    listing = ", ".join(name[:80] for name in names[:MAX_LISTED]) or "nothing"
+    remainder = len(names) - MAX_LISTED
     return f"{listing} and {remainder} more" if remainder > 0 else listing
 
 
@@ -308,9 +308,9 @@ def read_libsvm(
     except ValueError as error:
         fault = _libsvm_fault(files, options) or str(error)
         raise RefusedError(fault) from error
-    if loaded[0].shape[1] > WIDEST:
+    if loaded[0].shape[1] > MAX_FEATURES:
         raise RefusedError(
-            f"found the feature {loaded[0].shape[1]}, expected at most {WIDEST}"
+            f"found the feature {loaded[0].shape[1]}, expected at most {MAX_FEATURES}"
         )
     rows = sum(X.shape[0] for X in loaded[0::2])
     needed = 24 * rows * loaded[0].shape[1]

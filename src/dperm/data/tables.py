@@ -20,7 +20,7 @@ from pandas.api.types import is_numeric_dtype
 
 from dperm.core.experiment.files import unthreaded
 from dperm.core.names import hint
-from dperm.data.arrays import LARGEST, RefusedError
+from dperm.data.arrays import MAX_ENTRY, RefusedError
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
@@ -289,8 +289,8 @@ def numbers(
         texts = texts.where(~texts.str.lower().isin(MISSING), "nan")
         column = texts.map(lambda text: float(_pointed(text, decimal)))
     floats = column.astype(float)
-    largest = f"at most {LARGEST:g}"
-    _refuse(column, floats.abs() > LARGEST, largest, "its square overflows")
+    largest = f"at most {MAX_ENTRY:g}"
+    _refuse(column, floats.abs() > MAX_ENTRY, largest, "its square overflows")
     if missing not in ("mean", "median"):
         _refuse(column, floats.isna(), "one", f"`missing` may be {', '.join(RULES)}")
     elif floats.isna().all():

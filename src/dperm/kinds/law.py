@@ -25,7 +25,7 @@ LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
 COLUMNS = [f"q{level:g}" for level in LEVELS]  # of a table that holds a law
 PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
-EXTREME = 40.0  # standard deviations; practically impossible
+IMPOSSIBLE_DEVIATIONS = 40.0  # standard deviations; practically impossible
 
 Errors = tuple[np.ndarray, dict[str, np.ndarray]]  # and counts, see ``by_passes``
 
@@ -149,6 +149,7 @@ def of_means(
     cells = list(zip(printed, half, spread, strict=True))
 
     def chances(tables: np.ndarray) -> list[float]:
+        """P-values of the printed cells under a law for each cell."""
         return [
             _two_sided(cell, near, _wider(row, scores, apart), scores)
             for row, (cell, near, apart) in zip(tables, cells, strict=True)
@@ -176,15 +177,16 @@ def _two_sided(
 
 
 def _score(value: float, logs: np.ndarray, scores: np.ndarray) -> float:
-    """The normal score of a value in a law, with tails extrapolated to ``EXTREME``."""
+    """The normal score of a value in a law, with tails extrapolated."""
     low, high = (np.diff(logs) / np.diff(scores))[[0, -1]]
     ends = (
-        logs[0] - low * (EXTREME + scores[0]),
-        logs[-1] + high * (EXTREME - scores[-1]),
+        logs[0] - low * (IMPOSSIBLE_DEVIATIONS + scores[0]),
+        logs[-1] + high * (IMPOSSIBLE_DEVIATIONS - scores[-1]),
     )
     places = np.array([ends[0], *logs, ends[1]])
     log = math.log(max(value, 1e-300))
-    return float(np.interp(log, places, [-EXTREME, *scores, EXTREME]))
+    extended = [-IMPOSSIBLE_DEVIATIONS, *scores, IMPOSSIBLE_DEVIATIONS]
+    return float(np.interp(log, places, extended))
 
 
 def holm(chances: pd.Series) -> pd.Series:
@@ -215,6 +217,7 @@ def of_deviations(
     """
 
     def chance(value: float, ours: float, count: int) -> float:
+        """P-value of a printed deviation, by Fisher's law of variance ratios."""
         half = half_unit(value, digits=1)
         low = ((value - half) / ours) ** 2
         high = ((value + half) / ours) ** 2 * of / (of - 1)

@@ -17,17 +17,25 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.tune import ONE_RUN
-from dperm.core.experiment.unit import SolverJob, lane_rows
-from dperm.core.lanes import Lanes, trials
-from dperm.core.lanes.engine import run_lanes
+from dperm.core.experiment.unit import SolverJob, setting_rows
+from dperm.core.lanes import BatchedSettings, trials
+from dperm.core.lanes.engine import run_batched
 from dperm.core.privacy.calibration import Calibration, UnreachableTargetError
 from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
 
 CALIBRATION = PAPER  # published results were run with the published noise
 KEPT = [
-    *("passes", "step", "clip", "transcript", "transcript_seed", "objective"),
-    *("relative_error", "true_positives", "false_positives", "status"),
+    "passes",
+    "step",
+    "clip",
+    "transcript",
+    "transcript_seed",
+    "objective",
+    "relative_error",
+    "true_positives",
+    "false_positives",
+    "status",
 ]
 
 
@@ -56,6 +64,7 @@ def tuning_law(
     seed_words = ("law", job.names.problem, job.names.solver)
 
     def seeds(passes: float) -> list[int]:
+        """Seeds of the transcripts at a number of passes."""
         numbers = range(transcripts)
         return [
             plan.seed_of(job.seed, *seed_words, passes, number) for number in numbers
@@ -178,11 +187,16 @@ def refined(
 
 
 def ends(
-    module: Any, options: Any, problem: Problem, side: Lanes, steps: int, seeds: Any
+    module: Any,
+    options: Any,
+    problem: Problem,
+    side: BatchedSettings,
+    steps: int,
+    seeds: Any,
 ) -> np.ndarray:
-    """Final objectives of lanes after some steps, one run per seed; (seeds, L)."""
+    """Final objectives of settings after some steps, one run per seed; (seeds, L)."""
     setting = (module, options, problem, side, [steps])
-    runs = (run_lanes(*setting, seed, lambda weights: {})[-1] for seed in seeds)
+    runs = (run_batched(*setting, seed, lambda weights: {})[-1] for seed in seeds)
     return np.array([run.objective for run in runs])
 
 
@@ -269,12 +283,12 @@ def transcripts_of(
     tables = []
     for passes, settings_of_passes in chosen.groupby("passes"):
         step, clip = (settings_of_passes[key].to_numpy() for key in ("step", "clip"))
-        lanes = Lanes(
+        settings = BatchedSettings(
             step, clip, float(settings_of_passes["noise_multiplier"].iloc[0]), kind
         )
         for number, seed in enumerate(seeds(float(passes))):
-            rows = lane_rows(
-                *solver_run, lanes, float(passes), (float(passes),), seed, 1
+            rows = setting_rows(
+                *solver_run, settings, float(passes), (float(passes),), seed, 1
             )
             labels = {"passes": float(passes), "transcript": number}
             tables.append(rows.assign(**labels, transcript_seed=seed))

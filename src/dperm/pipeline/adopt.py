@@ -1,8 +1,8 @@
-"""``dperm adopt``: lanes of older code are kept if the current makes the same bits.
+"""``dperm accept-code``: rows of older code are kept if the current one has their bits.
 
-Any edit of a solver, even a renamed variable, changes the key of its lanes. Lanes are
-deterministic, so some are run again: of the parts that the same older code made of a
-run, or of a method in a sweep. If all bits agree, all these parts get the new key; if
+Any edit of a solver, even a renamed variable, changes the key of its settings. Settings
+are deterministic, so some are run again: of the parts that the same older code made of
+a run, or of a method in a sweep. If all bits agree, all these parts get the new key; if
 one differs, their stage computes them again.
 """
 
@@ -36,18 +36,18 @@ Old = tuple[str, Path, str, Callable[[], str]]
 
 
 class DifferentBitsError(RuntimeError):
-    """A lane that has other bits now; the text names both values."""
+    """A setting that has other bits now; the text names both values."""
 
 
 def adopt(config: schema.Config) -> list[str]:
-    """Adopt lanes of the paper; returns a line for every group that was adopted.
+    """Keep older rows of the paper; returns a line for every group that was kept.
 
-    Raises DifferentBitsError if any group differs; all others have been adopted.
+    Raises DifferentBitsError if any group differs; all others have been kept.
     """
     groups: dict[tuple[str, str], list[Old]] = {}
     for old in _older(config):
         groups.setdefault((old[0], old[1].stem.split("-")[1]), []).append(old)
-    adopted = []
+    accepted = []
     refused = []
     for (title, _), group in groups.items():
         sample = random.Random(title).sample(group, min(REPEATED, len(group)))
@@ -61,13 +61,13 @@ def adopt(config: schema.Config) -> list[str]:
         with store.locked(group[0][1].parents[1]):
             for _, path, name, _ in group:
                 path.replace(path.with_stem(name))
-        adopted.append(f"{title}: {len(group)} parts adopted")
-        log.info(adopted[-1])
+        accepted.append(f"{title}: {len(group)} parts kept")
+        log.info(accepted[-1])
     if not groups:
         log.info("%s: nothing of other code was kept", config.paper.name)
     if refused:
-        raise DifferentBitsError("not adopted:\n" + "\n".join(refused))
-    return adopted
+        raise DifferentBitsError("not kept:\n" + "\n".join(refused))
+    return accepted
 
 
 def _older(config: schema.Config) -> Iterator[Old]:
@@ -75,12 +75,12 @@ def _older(config: schema.Config) -> Iterator[Old]:
     for run in plan.runs(config):
         if Parts(plan.results_folder(config, config.paper.name, *run)).named():
             with suppress(UnavailableError):
-                yield from _lanes(plan.at_run(config, *run))
+                yield from _settings(plan.at_run(config, *run))
     for name in config.paper.sweeps:
         yield from _points(Swept(config, name))
 
 
-def _lanes(config: schema.Config) -> Iterator[Old]:
+def _settings(config: schema.Config) -> Iterator[Old]:
     job = load_job(config)
     design = plan.design(config)
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
@@ -90,12 +90,12 @@ def _lanes(config: schema.Config) -> Iterator[Old]:
     units_by_identity = {part_key(job, unit).identity: unit for unit in units}
     for name, path in Parts(job.folder).named().items():
         identity, code, points = name.split("-")
-        if identity in units_by_identity and code != job.code.lanes:
-            differs = partial(_lanes_differ, job, units_by_identity[identity], path)
-            yield title, path, f"{identity}-{job.code.lanes}-{points}", differs
+        if identity in units_by_identity and code != job.code.solver:
+            differs = partial(_settings_differ, job, units_by_identity[identity], path)
+            yield title, path, f"{identity}-{job.code.solver}-{points}", differs
 
 
-def _lanes_differ(job: SolverJob, unit: Unit, path: Path) -> str:
+def _settings_differ(job: SolverJob, unit: Unit, path: Path) -> str:
     stored = store.read_table(path)
     points = stored[POINT].drop_duplicates().head(LANES)
     recomputed = compute(job, unit, points, job.workers)

@@ -75,9 +75,9 @@ def _solver(config: schema.Config) -> list[Path]:
     Raises NoSubjectError if it is private and there is no subject to audit.
     """
     chosen = config.solver
-    effort = tables.SMALL
+    effort = tables.SMALL_EFFORT
     if config.scale.thorough:
-        effort = tables.FULL
+        effort = tables.FULL_EFFORT
     request = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
     frames = [pd.DataFrame({"caught": []})]
     for rows in tables.solver(*request):

@@ -34,11 +34,16 @@ CALIBRATING = (
 )
 LOOKUP = "dperm.core.calibrations"  # looks up an accountant by name
 LOSSES = "dperm.core.erm.losses"  # looks up a loss by name
-OFFERED = ("Run", "Options", "steps", "lane_bytes")  # by a solver, for its lanes
+OFFERED = (
+    "Run",
+    "Options",
+    "steps",
+    "bytes_per_setting",
+)  # by a solver, for its settings
 
 
-def lanes(algorithm: str, loss: str | None = None) -> str:
-    """Digest of the code that runs a solver's lanes, without its accountant.
+def solver(algorithm: str, loss: str | None = None) -> str:
+    """Digest of the code that runs a solver's settings, without its accountant.
 
     Without the ``loss`` of a problem, the problem is left out.
     """

@@ -22,9 +22,9 @@ from dperm.core.experiment.grid import number
 from dperm.core.experiment.scope import view
 from dperm.core.experiment.unit import CodeDigests, SolverJob
 from dperm.core.privacy.ledger import (
-    COLUMNS,
     LABEL_MEAN,
     STANDARDISATION,
+    ZERO_COLUMNS,
     N,
     missing_values,
 )
@@ -76,7 +76,7 @@ def public_information(problem: schema.ProblemSection) -> tuple[str, ...]:
     """Information on all records that reading and preparing take as public, with n."""
     steps = {
         STANDARDISATION: problem.preparation.standardize,
-        COLUMNS: problem.preparation.drop_zero_columns,
+        ZERO_COLUMNS: problem.preparation.drop_zero_columns,
         LABEL_MEAN: problem.preparation.centre,
     }
     prepared = (name for name, is_done in steps.items() if is_done)
@@ -161,7 +161,7 @@ def load_job(config: schema.Config) -> SolverJob:
     name = solver.algorithm
     loss = config.problem.loss
     noise = digests.noise(name, config.paper.calibrations, loss)
-    code = CodeDigests(digests.lanes(name, loss), noise)
+    code = CodeDigests(digests.solver(name, loss), noise)
     folder = plan.results_folder(config, *names[:3])
     return SolverJob(
         names, name, problem, load_optimum(config), module, options, code,

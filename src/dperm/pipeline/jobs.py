@@ -81,7 +81,7 @@ class Job:
     inputs: list[str]
     outputs: list[str]
     key: str  #: digest of its settings and code, and of the keys of what it reads
-    work: float = 0.0  #: of ``solve``, the passes over the data of all its lanes
+    work: float = 0.0  #: of ``solve``, the passes over the data of all its settings
     alone: bool = False  #: whether it is timed, and cores beside it are left idle
     code: list[str] = field(default_factory=list)  #: entry points, as far as kept
     #: of ``draw``, the ``figures/<name>`` and ``tables/<name>``

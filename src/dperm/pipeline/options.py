@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-SHARE = 0.01  # default share of lanes and points that ``dperm verify`` runs again
+SHARE = 0.01  # default share of settings and points that ``dperm verify`` runs again
 
 
 def verify(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``dperm verify``."""
     parser.add_argument("what", nargs="*", help="papers (default: all), and key=value")
-    text = f"share of the lanes that is run again ({SHARE}; 0: none)"
+    text = f"share of the settings that is run again ({SHARE}; 0: none)"
     parser.add_argument("--replay", type=float, default=SHARE, help=text)
     parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
     text = "what is absent is no fault: verify the results of a part"

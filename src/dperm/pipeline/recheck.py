@@ -146,7 +146,7 @@ def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterato
     The tight price of one is computed again, chosen by the ``seed``: it takes seconds.
     """
     path = job.folder / "ledger.json"
-    again = f"delete {path} and run again; finished lanes are kept"
+    again = f"delete {path} and run again; finished settings are kept"
     if not path.is_file():
         coverage.absent("ledgers", path, "run the paper again")
         return

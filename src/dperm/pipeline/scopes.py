@@ -91,7 +91,7 @@ def solved(config: schema.Config) -> Settings:
         "paper.evaluated": design.evaluated,
         f"{run}.grid": repr(design.points),
         "scale.keep": None,
-        f"{run}.hopeless": design.hopeless,
+        f"{run}.stop_above": design.stop_above,
         f"{run}.label": label,
         f"solver.{solver.name}.label": None,
         f"solver.{solver.name}.algorithm": solver.algorithm,

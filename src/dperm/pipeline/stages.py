@@ -32,8 +32,8 @@ from dperm.core.experiment.unit import (
     compute,
     unavailable,
 )
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.engine import run_lanes
+from dperm.core.lanes import BatchedSettings
+from dperm.core.lanes.engine import run_batched
 from dperm.core.parallel import forked
 from dperm.pipeline import checks, digests, jobs, meter, products, scopes, trace
 from dperm.pipeline.inputs import (
@@ -139,8 +139,10 @@ def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     clocked = min(config.paper.clocked, design.fresh)  # the others have no rows
     units = tuning.fresh_units(job, design, range(clocked))
     if units:  # compile or load the kernels before anything is timed
-        lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
-        run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
+        settings = BatchedSettings(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
+        run_batched(
+            job.module, job.options, job.problem, settings, [1], 0, lambda W: {}
+        )
     for unit in units:
         is_shown = unit.calibration.calibration in kinds
         if is_shown:

@@ -10,8 +10,8 @@ results can also edit a manifest, so further checks look at the numbers:
 - the rows give the tables, the figures' data and, by pixels, the figures,
 - these give the verdicts, and verdicts and tables give the report and all pages,
 - data, optima and ledgers have their digests, and ledgers their prices,
-- lanes and points of sweeps chosen at random are run again and must give their rows. If
-  a share q of the rows is forged, k of them miss all with probability (1 - q)^k.
+- settings and points of sweeps chosen at random are run again and must give their rows.
+  If a share q of the rows is forged, k of them miss all with probability (1 - q)^k.
 
 What is absent is a fault, unless a part is asked for or a paper has no rows at all, as
 in a clone. Then files, intervals, verdicts and pages are checked.
@@ -44,7 +44,13 @@ from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
-from dperm.core.experiment.unit import HOPELESS, PROVENANCE, SolverJob, Unit, compute
+from dperm.core.experiment.unit import (
+    PROVENANCE,
+    STOPPED_EARLY,
+    SolverJob,
+    Unit,
+    compute,
+)
 from dperm.pipeline import manifest, products, recheck
 from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 from dperm.pipeline.inputs import UnavailableError, load_job
@@ -56,13 +62,13 @@ RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
 FEW_LANES = 20  # at most so many after a run
 IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
-# Columns that describe a lane and not its result. They are filled in again whenever
-# lanes are read, but stored with the rows of sweeps, where they are compared.
+# Columns that describe a setting and not its result. They are filled in again whenever
+# settings are read, but stored with the rows of sweeps, where they are compared.
 UNCOMPARED = (*IDENTITY, "given", "true_epsilon")
-KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a lane
+KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
 CLONE = (
-    "no rows here of {}: their tables, figures, ledgers and lanes are not made again; "
-    "results.zip of a release has the rows"
+    "no rows here of {}: their tables, figures, ledgers and settings are not made "
+    "again; results.zip of a release has the rows"
 )
 
 
@@ -79,7 +85,7 @@ def verify(
 ) -> list[str]:
     """The faults of a paper's rows, tables, figures and verdicts, one line each.
 
-    A ``share`` of the paper's lanes and points of sweeps, chosen by ``seed``, is run
+    A ``share`` of the paper's settings and points of sweeps, chosen by ``seed``, is run
     again. If all ``is_new``, just made, a few are enough, and pictures, data, ledgers
     and verdicts, which come later, are left out. ``coverage`` counts what was checked,
     and says whether what is absent is a fault.
@@ -330,50 +336,56 @@ def _parsed(text: str, **options: Any) -> pd.DataFrame:
     return pd.read_csv(StringIO(text), **options) if text.strip() else pd.DataFrame()
 
 
-# --- lanes and points, run again ------------------------------------------------------
+# --- settings and points, run again ---------------------------------------------------
 
 
 def _replayed(
     config: schema.Config, share: float, seed: int, is_new: bool, coverage: Coverage
 ) -> Iterator[str]:
-    """Run a random choice of lanes and points of sweeps again."""
-    lanes = _lanes(config)
-    asked = max(1, round(share * len(lanes)))
-    count = min(len(lanes), asked)
+    """Run a random choice of settings and points of sweeps again."""
+    settings = _settings(config)
+    asked = max(1, round(share * len(settings)))
+    count = min(len(settings), asked)
     if is_new:
         count = min(count, FEW_LANES)
-    coverage.count("lanes", UNCHECKABLE, len(lanes) - count)
+    coverage.count("settings", UNCHECKABLE, len(settings) - count)
 
     @functools.cache
     def load(*run: str) -> tuple[SolverJob, plan.Design]:
         run_config = plan.at_run(config, *run)
         return load_job(run_config), plan.design(run_config)
 
-    for run, name, which in sorted(random.Random(seed).sample(lanes, count), key=str):
-        coverage.count("lanes", REMADE)
+    for run, name, which in sorted(
+        random.Random(seed).sample(settings, count), key=str
+    ):
+        coverage.count("settings", REMADE)
         try:
             if run is None:
                 yield from _point(config, name, which)
             else:
-                yield from _lane(*load(*run), name, which)
+                yield from _setting(*load(*run), name, which)
         except UnavailableError:
-            yield f"{run[0]}: its data are not here, so no lane of it is run again"
+            yield f"{run[0]}: its data are not here, so no setting of it is run again"
 
 
 def _not_replayed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
-    """Count the lanes and points, none of which is run again."""
-    coverage.count("lanes", UNCHECKABLE, len(_lanes(config)))
+    """Count the settings and points, none of which is run again."""
+    coverage.count("settings", UNCHECKABLE, len(_settings(config)))
     yield from ()
 
 
-def _lanes(config: schema.Config) -> list[tuple[Any, str, Any]]:
-    """All lanes and points of sweeps: run, or None, its stage or sweep, and keys."""
+def _settings(config: schema.Config) -> list[tuple[Any, str, Any]]:
+    """All settings and points of sweeps: run, or None, its stage or sweep, and keys."""
     choices: list[tuple[Any, str, Any]] = []
     for run, tables in _runs(config):
         for stage, table in tables.items():
-            ran = table["status"].isin(["ok", tuning.ONE_RUN, "diverged", HOPELESS])
-            lanes = table[ran & table["step"].notna()][KEYS].drop_duplicates()
-            choices += [(run, stage, lane) for lane in lanes.itertuples(index=False)]
+            ran = table["status"].isin(
+                ["ok", tuning.ONE_RUN, "diverged", STOPPED_EARLY]
+            )
+            settings = table[ran & table["step"].notna()][KEYS].drop_duplicates()
+            choices += [
+                (run, stage, setting) for setting in settings.itertuples(index=False)
+            ]
     for name in config.paper.sweeps:
         path = sweep_path(config, name)
         keys = store.read_table(path)["config_digest"] if path.is_file() else []
@@ -381,25 +393,29 @@ def _lanes(config: schema.Config) -> list[tuple[Any, str, Any]]:
     return choices
 
 
-def _lane(job: SolverJob, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:
-    """How a stored lane differs from the one that the current code makes."""
-    kind = lane.calibration
-    passes = lane.passes
-    replicate = int(lane.replicate)
+def _setting(
+    job: SolverJob, design: plan.Design, stage: str, setting: Any
+) -> Iterator[str]:
+    """How a stored setting differs from the one that the current code makes."""
+    kind = setting.calibration
+    passes = setting.passes
+    replicate = int(setting.replicate)
     with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
         work = replace(job, folder=Path(scratch))
         noise = tuning.calibrations(work, [kind], [passes])[kind, passes]
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
     unit = Unit(stage, noise, passes, replicate, [], observed, limit)
-    fresh = compute(job, unit, pd.DataFrame([lane])[POINT], 1)
+    fresh = compute(job, unit, pd.DataFrame([setting])[POINT], 1)
     path = job.folder / f"{stage}.parquet"
     stored = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
     text, _ = difference(
-        stored[(stored[KEYS] == list(lane)).all(axis=1)], fresh, UNCOMPARED
+        stored[(stored[KEYS] == list(setting)).all(axis=1)], fresh, UNCOMPARED
     )
     if text:
-        place = ", ".join(f"{key} {number}" for key, number in lane._asdict().items())
+        place = ", ".join(
+            f"{key} {number}" for key, number in setting._asdict().items()
+        )
         yield f"{path}: {place}: {text}"
 
 
@@ -429,7 +445,7 @@ def difference(
     """The first difference beyond rounding, and whether all bits are equal.
 
     Columns of ``apart`` and empty ones are left out. The order of rows counts only if
-    the rows are not lanes.
+    the rows are not settings.
     """
     ignored = {*apart}
     stored, fresh = (

@@ -35,7 +35,7 @@ APART = 8  # cores of a timed run, on a machine with so many; fewer are all its 
 TIMED = 2  # timed runs at a time
 SWEEP_THREADS = 4  # of a sweep that was not measured
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
-# with the root, because the larger X is, the more lanes stop early.
+# with the root, because the larger X is, the more settings stop early.
 ROOTS = 3.5e5
 
 
@@ -215,9 +215,9 @@ def wanted(jobs: Jobs, name: str) -> int:
 
     They take a ``PIECES``-th of the run for what the job cost in an earlier one, but no
     less than ``SECONDS``, and as long as its longest part. Of what was not measured, a
-    solve follows from the passes of its lanes and the stored entries of its data set, 0
-    while unknown. A timed run takes ``APART`` threads and uses one, so that nothing
-    beside it slows it down.
+    solve follows from the passes of its settings and the stored entries of its data
+    set, 0 while unknown. A timed run takes ``APART`` threads and uses one, so that
+    nothing beside it slows it down.
     """
     job = jobs.jobs[name]
     cost = jobs.costs.get(name, {})

@@ -42,7 +42,7 @@ from PIL import Image
 
 from dperm.core.experiment import files as store
 from dperm.present import intervals, looks
-from dperm.present.looks import Look
+from dperm.present.looks import Style
 from dperm.present.tables import number
 
 Row = dict[str, Any]  # of the data behind a figure; keys are COLUMNS
@@ -55,7 +55,7 @@ METADATA: dict[str, Any] = {  # left out of a file, by its format
 }
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 ROLE = "role"
-APART = 0.085  # of a panel's height, between names at the ends of curves
+LABEL_DISTANCE = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
 WIDTH = 6.9  # inches: two columns of a journal, where texts keep their size
 LEAST_WIDTHS = {True: 3.4, False: 2.2}  # of a panel with names at its right, without
@@ -70,7 +70,7 @@ plt.style.use(Path(__file__).with_name("dperm.mplstyle"))
 
 @dataclass(frozen=True)
 class Picture:
-    """The rows behind a figure, and the look of its panels."""
+    """The rows behind a figure, and the style of its panels."""
 
     #: columns ``COLUMNS`` and ``ROLE``
     rows: pd.DataFrame
@@ -79,7 +79,7 @@ class Picture:
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: of one panel
     columns: int = 3  #: panels in a row
     size: tuple[float, float] = PANEL  #: of a panel, in inches
-    looks: Mapping[str, Look] = field(default_factory=dict)  #: of curves; see ``looks``
+    styles: Mapping[str, Style] = field(default_factory=dict)  #: of curves
     #: text of a curve in a panel instead of its name, by panel and curve
     labels: Mapping[tuple[str, str], str] = field(default_factory=dict)
     is_named: bool = False  #: whether curves are named at their ends, else in a legend
@@ -137,7 +137,7 @@ def frame(rows: Sequence[Row] | pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=[*COLUMNS, *extra_columns])
 
 
-def family(names: Sequence[str]) -> dict[str, Look]:
+def family(names: Sequence[str]) -> dict[str, Style]:
     """Looks of an ordered family, dark to light; markers and strokes alternate.
 
     The lightest has a contrast of 3 : 1 with a white page, as all looks have.
@@ -145,7 +145,7 @@ def family(names: Sequence[str]) -> dict[str, Look]:
     shades = colormaps["plasma"](np.linspace(0.0, 0.63, len(names)))
     strokes: Any = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
     return {
-        name: looks.look(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
+        name: looks.style(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
         for k, (name, shade) in enumerate(zip(names, shades, strict=True))
     }
 
@@ -194,7 +194,9 @@ def draw(picture: Picture) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) -> None:
+def _panel(
+    axes: Axes, picture: Picture, name: str, styles: Mapping[str, Style]
+) -> None:
     rows = picture.rows[picture.rows["panel"] == name]
     axes.set_title(picture.titles[name], loc="left")
     axes.set(**{**picture.axes, **picture.own.get(name, {})})
@@ -203,8 +205,8 @@ def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) 
     for curve, curve_rows in rows.groupby("algorithm", sort=False):
         key = str(curve)
         role = str(curve_rows[ROLE].iloc[0])
-        look = {"marker": ""} | styles[key] | LINES.get(role, {})
-        ROLES[role](axes, curve_rows, picture.labels.get((name, key), key), look)
+        style = {"marker": ""} | styles[key] | LINES.get(role, {})
+        ROLES[role](axes, curve_rows, picture.labels.get((name, key), key), style)
 
 
 def _end_below(
@@ -289,13 +291,13 @@ def _number_ends(axes: Axes, low: float, high: float) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _styles(picture: Picture) -> dict[str, Look]:
-    """The look of each curve: its own, that before its last comma, or grey."""
+def _styles(picture: Picture) -> dict[str, Style]:
+    """The style of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
     main = roles[~roles.isin(["dots", "thin", "line", "star"])]
     styles = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
-    styles |= dict(picture.looks)
-    grey = looks.look("#595959", "--")
+    styles |= dict(picture.styles)
+    grey = looks.style("#595959", "--")
     heads = {name: name.rpartition(", ")[0] for name in roles.index}
     return {name: styles.get(head, grey) for name, head in heads.items()} | styles
 
@@ -305,7 +307,7 @@ def _styles(picture: Picture) -> dict[str, Look]:
 BARE = {"linestyle": "none"}
 DOTTED = {"linestyle": ":", "linewidth": 1.1, "marker": ""}
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "clip_on": False}
-LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a look's
+LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a style's
     "points": BARE,
     "method": BARE,
     "dots": BARE | {"markersize": 4},
@@ -318,11 +320,11 @@ LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a l
 }
 
 
-def _curve(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _curve(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     spacing = max(1, len(rows) // 8)
-    axes.plot(rows["x"], rows["mean"], label=label, ms=3.5, markevery=spacing, **look)
+    axes.plot(rows["x"], rows["mean"], label=label, ms=3.5, markevery=spacing, **style)
     ends = rows["min"], rows["max"]
-    axes.fill_between(rows["x"], *ends, color=look["color"], alpha=0.12, linewidth=0)
+    axes.fill_between(rows["x"], *ends, color=style["color"], alpha=0.12, linewidth=0)
 
 
 def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -333,43 +335,51 @@ def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return below, np.nan_to_num(high - mean)
 
 
-def _joined(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    style: Any = look | {"marker": look["marker"] or "o", "markersize": 4, "capsize": 2}
-    axes.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **style)
+def _joined(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    marks: Any = style | {
+        "marker": style["marker"] or "o",
+        "markersize": 4,
+        "capsize": 2,
+    }
+    axes.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **marks)
 
 
-def _method(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    style: Any = look | {"marker": look["marker"] or "o", "markersize": 7, "capsize": 3}
-    axes.errorbar(rows["mean"], [label], xerr=_interval(rows), **style)
+def _method(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    marks: Any = style | {
+        "marker": style["marker"] or "o",
+        "markersize": 7,
+        "capsize": 3,
+    }
+    axes.errorbar(rows["mean"], [label], xerr=_interval(rows), **marks)
     place: Any = {"y": label, "transform": axes.get_yaxis_transform(), "va": "center"}
     text = number(rows["mean"].iloc[0], 2)
-    axes.text(x=1.02, s=text, color=look["color"], **place)
+    axes.text(x=1.02, s=text, color=style["color"], **place)
     axes.set_ylim(len(axes.get_yticks()) - 0.5, -0.5)  # the first is at the top
 
 
-def _line(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    axes.plot(rows["x"], rows["mean"], **look)
+def _line(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    axes.plot(rows["x"], rows["mean"], **style)
 
 
-def _dots(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    _line(axes, rows, label, look | {"marker": look["marker"] or "o"})
+def _dots(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    _line(axes, rows, label, style | {"marker": style["marker"] or "o"})
 
 
-def _bar(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _bar(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     wide = rows["max"] - rows["min"]
-    axes.bar(rows["min"], rows["mean"], wide, align="edge", color=look["color"])
+    axes.bar(rows["min"], rows["mean"], wide, align="edge", color=style["color"])
 
 
-def _level(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _level(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     row = rows.iloc[0]
-    axes.axhline(row["mean"], label=label, **look).set_in_layout(False)
+    axes.axhline(row["mean"], label=label, **style).set_in_layout(False)
     if row["ci_high"] > row["ci_low"]:
         ends = row["ci_low"], row["ci_high"]
-        axes.axhspan(*ends, color=look["color"], alpha=0.1, linewidth=0)
+        axes.axhspan(*ends, color=style["color"], alpha=0.1, linewidth=0)
 
 
-def _upright(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    axes.axvline(rows["x"].iloc[0], **look)
+def _upright(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    axes.axvline(rows["x"].iloc[0], **style)
 
 
 ROLES = {
@@ -416,7 +426,7 @@ def _name_ends(axes: Axes) -> None:
     names = [_broken(label) for _, label, _ in curve_ends]
     lines = np.array([1 + name.count("\n") for name in names])
     points = axes.get_window_extent().height / axes.figure.dpi * 72
-    line_height = max(APART, 1.2 * NAME_SIZE / points)
+    line_height = max(LABEL_DISTANCE, 1.2 * NAME_SIZE / points)
     # names are centred: two of them are apart by half of their lines each
     steps = line_height * np.cumsum([0, *(lines[1:] + lines[:-1]) / 2])[: len(lines)]
     to_axes = axes.transData + axes.transAxes.inverted()

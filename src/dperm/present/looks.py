@@ -1,4 +1,4 @@
-"""The look of each method: one registry for all figures.
+"""The style of each method: one registry for all figures.
 
 Colour-blind readers can distinguish the colours, which are Okabe and Ito's and Tol's,
 darkened to a contrast of 3 : 1 with a white page (WCAG 1.4.11). Line styles and markers
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-Look = dict[str, Any]  # colour, line style, marker: keywords of ``Axes.plot``
+Style = dict[str, Any]  # colour, line style, marker: keywords of ``Axes.plot``
 
 
-def look(color: str, line: Any = "-", marker: str = "") -> Look:
+def style(color: str, line: Any = "-", marker: str = "") -> Style:
     """Keywords of ``Axes.plot``; without a marker if it is empty."""
     return {"color": color, "linestyle": line} | ({"marker": marker} if marker else {})
 
@@ -63,18 +63,18 @@ _STROKES: tuple[Any, ...] = ((0, (3, 1, 1, 1)), "-", "--", ":")
 _MARKS = "xP*hdp"
 
 
-def of(methods: Iterable[str]) -> dict[str, Look]:
-    """The looks of the methods of one figure.
+def of(methods: Iterable[str]) -> dict[str, Style]:
+    """The styles of the methods of one figure.
 
     Parameters
     ----------
     methods : iterable of str
-        Labels. One that ``METHODS`` does not list gets the next of the spare looks, in
+        Labels. One that ``METHODS`` does not list gets the next of the spare styles, in
         the order of first appearance; the first 24 differ.
     """
     names = list(dict.fromkeys(methods))
     spare = iter(range(len(names)))
-    looks = {}
+    styles = {}
     for method in names:
         if method in METHODS:
             colour, line, marker = METHODS[method]
@@ -83,5 +83,5 @@ def of(methods: Iterable[str]) -> dict[str, Look]:
             colour = _HUES[place]
             line = _STROKES[turn % 4]
             marker = _MARKS[place]
-        looks[method] = look(colour.lower(), line, marker)
-    return looks
+        styles[method] = style(colour.lower(), line, marker)
+    return styles

@@ -26,7 +26,7 @@ COUNTS = "coordinates found"
 TIMES = "seconds, on another machine"
 LEVEL = 0.05  # of Holm's test over the errors of a table
 READ_AS = "DP-GCD's errors are read as means of new runs: its paper does not say."
-LOOKS = {  # colour and marker
+MARKS = {  # colour and marker
     ERRORS: ("#0072b2", "o"),
     COUNTS: ("#009e73", "s"),
     DEVIATIONS: ("#d55e00", "^"),
@@ -113,7 +113,7 @@ def printed_picture(table: pd.DataFrame) -> plt.Figure:
         ]
     )
     axes.plot(ends, ends, color="0.3", linewidth=1, zorder=1, label="found = printed")
-    for what, (colour, marker) in LOOKS.items():
+    for what, (colour, marker) in MARKS.items():
         rows = shown[shown["what"] == what]
         if rows.empty:
             continue

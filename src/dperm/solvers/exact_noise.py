@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 BITS = 50  # binary digits of the scale in steps
-SPARE = 2.0**-40  # relative margin for the rounding of the scale itself
+SCALE_MARGIN = 2.0**-40  # relative margin for the rounding of the scale itself
 UNIT = 2.0**-53  # relative rounding error of doubles
 
 
@@ -71,7 +71,7 @@ def step(scale: float) -> float:
 def widened(scale: float, sensitivity: float, error: float, entries: int) -> float:
     """The larger scale that also hides rounding and the error of doubles."""
     moved = 2 * error + math.sqrt(entries) * step(scale)
-    return scale * (1 + moved / sensitivity) * (1 + SPARE)
+    return scale * (1 + moved / sensitivity) * (1 + SCALE_MARGIN)
 
 
 def slack(numbers: int, epsilon: float) -> float:

@@ -20,11 +20,11 @@ import numpy as np
 from scipy import sparse
 
 from dperm.core.compiled import KERNEL, clamp
-from dperm.core.erm.cleaning import FAR, cleaned, lengths
+from dperm.core.erm.cleaning import MAX_NORM, cleaned, lengths
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
 
-SPARSE = 0.2  # share of non-zero entries below which rows are stored sparse
+SPARSE_SHARE = 0.2  # share of non-zero entries below which rows are stored sparse
 _BLOCK = 1024  # columns that are made dense at a time
 MANY_ROWS = 2**14  # rows of a Gram matrix that are weighted at a time
 ROUNDING = 1e-9  # relative excess over its bound that a contribution may have
@@ -73,12 +73,14 @@ class Records:
         S: np.ndarray | None = None,
         label: float = 1.0,
         apart: bool = False,
+        own: bool = False,
     ):
         self.loss = problem.loss
         self.apart = apart
+        self.own = own
         self._kept = dict[Any, Any]()
         with np.errstate(all="ignore"):
-            rows = _scaled(problem, S, apart)
+            rows = _scaled(problem, S, apart, own)
             self.rows, offset = cleaned(rows, problem.offset)
             self.norms = norms(self.rows)
             self.largest = _largest(self.rows)
@@ -91,7 +93,7 @@ class Records:
     @property
     def n(self) -> int:
         """Number of records."""
-        return self.rows.shape[0]
+        return len(self.norms)
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
         """The value stored under a key, made now if there is none."""
@@ -101,8 +103,24 @@ class Records:
 
     def clipped(self, radius: float) -> Any:
         """Records in the ball of a radius; see ``contributions``."""
-        bounds = (self.rows, self.norms, radius, self.largest)
-        return self.kept(("clipped", radius), lambda: contributions(*bounds))
+
+        def clip() -> Any:
+            return contributions(self.rows, self.norms, radius, self.largest)
+
+        return self.kept(("clipped", radius), clip)
+
+    def hold_clipped(self, radius: float) -> None:
+        """Hold records clipped to a radius alone, in place of the rows if they are own.
+
+        For methods that read nothing else: there are no other rows afterwards.
+        """
+        key = ("clipped", radius)
+        if self.own and key not in self._kept and not sparse.issparse(self.rows):
+            rows = self.rows
+            del self.rows
+            self._kept[key] = contributions(
+                rows, self.norms, radius, self.largest, own=True
+            )
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
         """Slopes phi' at margins of any shape, within the loss's bound if any."""
@@ -180,6 +198,7 @@ class Records:
         """The same records with some of their features."""
 
         def narrow() -> Records:
+            """The records with the chosen columns alone."""
             narrowed = copy(self)
             narrowed._kept = {}
             narrowed.rows = np.ascontiguousarray(filled(self.rows[:, columns]))
@@ -196,8 +215,9 @@ class Records:
         p = self.rows.shape[1]
         with np.errstate(all="ignore"):
             size = np.hypot(self.norms, y)
-            if not (size <= FAR).all():  # their squares might overflow: clip them first
-                drawn_in = np.where(size <= FAR, 1.0, C / size)
+            if not (size <= MAX_NORM).all():
+                # their squares might overflow: clip them first
+                drawn_in = np.where(size <= MAX_NORM, 1.0, C / size)
                 rows = _weighted(rows, drawn_in)
                 y = drawn_in * y
                 size = np.hypot(norms(rows), y)
@@ -216,16 +236,19 @@ def contributions(
     sizes: np.ndarray,
     radius: float,
     largest: np.ndarray | None = None,
+    own: bool = False,
 ) -> Any:
     """Clip finite rows, dense or CSR, of known Euclidean norms to a radius.
 
     A row whose norm overflows, and so is infinite, becomes 0. ``largest`` are the rows'
-    largest entries, where they are known.
+    largest entries, where they are known. ``own`` dense rows are clipped in place.
 
     Raises ContributionError if a clipped row is still longer than the radius.
     """
     inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
     check(_largest(rows) if largest is None else largest, inside, radius)
+    if own and not sparse.issparse(rows):
+        return np.multiply(rows, inside[:, None], out=rows)
     return _weighted(rows, inside)
 
 
@@ -261,14 +284,14 @@ def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
 
 @njit(**KERNEL)
 def _clip(slopes, norms, largest, bounds, most, margin):
-    """Clip slopes (n, L) in place to each lane's bound; returns whether that worked."""
+    """Clip slopes (n, L) in place to each setting's bound; whether that worked."""
     within = True
     for i in range(slopes.shape[0]):
-        for lane in range(slopes.shape[1]):
-            steepest = bounds[lane] / norms[i]
-            slope = clamp(slopes[i, lane], steepest if steepest < most else most)
-            slopes[i, lane] = slope
-            within &= abs(slope) * largest[i] <= bounds[lane] * margin
+        for setting in range(slopes.shape[1]):
+            steepest = bounds[setting] / norms[i]
+            slope = clamp(slopes[i, setting], steepest if steepest < most else most)
+            slopes[i, setting] = slope
+            within &= abs(slope) * largest[i] <= bounds[setting] * margin
     return within
 
 
@@ -313,12 +336,15 @@ def _concordant(x: np.ndarray, y: np.ndarray) -> float:
         return 0.0
     if len(x) == 2:  # SciPy divides by their number less two
         return float(np.sign(x[1] - x[0]) * np.sign(y[1] - y[0]))
-    pairs = [
-        len(x) * (len(x) - 1) / 2 - (often * (often - 1) / 2).sum()
-        for often in (np.unique(z, return_counts=True)[1] for z in (x, y))
-    ]
     tau = stats.kendalltau(x, y, method="asymptotic").statistic
-    return float(np.rint(tau * np.sqrt(pairs[0] * pairs[1])))
+    return float(np.rint(tau * np.sqrt(_untied_pairs(x) * _untied_pairs(y))))
+
+
+def _untied_pairs(x: np.ndarray) -> float:
+    """How many pairs of entries differ."""
+    _, counts = np.unique(x, return_counts=True)
+    tied = (counts * (counts - 1) / 2).sum()
+    return float(len(x) * (len(x) - 1) / 2 - tied)
 
 
 def filled(rows: Any) -> np.ndarray:
@@ -356,22 +382,22 @@ def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.ascontiguousarray(rows).ravel(), places, np.arange(n + 1) * p
 
 
-def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool) -> Any:
+def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool, own: bool) -> Any:
     """Rows over S, stored sparse if most entries are zero, unless ``as_given``.
 
-    The choice would depend on all records.
+    The choice would depend on all records. ``own`` lets them take the problem's place.
     """
     is_kept = problem.is_sparse or "rows" in vars(problem)
     rows = problem.rows if is_kept else np.ascontiguousarray(problem.A)
     filled = isinstance(rows, np.ndarray) and not as_given
-    if filled and np.count_nonzero(rows) < SPARSE * rows.size:
+    if filled and np.count_nonzero(rows) < SPARSE_SHARE * rows.size:
         rows = sparse.csr_array(rows)
     if sparse.issparse(rows):
         return rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()
     if S is None:
         return rows
-    own = not is_kept and rows is not problem.A  # a copy made above
-    return np.divide(rows, S, out=rows if own else None)
+    is_copy = not is_kept and rows is not problem.A
+    return np.divide(rows, S, out=rows if own or is_copy else None)
 
 
 def _largest(rows: Any) -> np.ndarray:

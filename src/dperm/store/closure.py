@@ -48,22 +48,37 @@ PLUMBING = (  # modules that make no numbers
     *(f"{EXPERIMENT}.{name}" for name in ("config", "composition", "locate", "schema")),
     f"{EXPERIMENT}.validation",
     # The keys, which come out of these; what reads beyond a key is refused by scope.
-    *("dperm.store.closure", "dperm.pipeline.digests", "dperm.pipeline.jobs"),
-    *("dperm.pipeline.scopes", f"{EXPERIMENT}.scope"),
+    "dperm.store.closure",
+    "dperm.pipeline.digests",
+    "dperm.pipeline.jobs",
+    "dperm.pipeline.scopes",
+    f"{EXPERIMENT}.scope",
     # Refusals, help, and lines of progress.
-    *("dperm", "dperm.cli", "dperm.extras", "dperm.audit.held"),
+    "dperm",
+    "dperm.cli",
+    "dperm.extras",
+    "dperm.audit.held",
     "dperm.pipeline.progress",
 )
 # Packages whose modules serve many stages: only the names count that are reached.
 BY_NAME = (
-    *(EXPERIMENT, "dperm.pipeline", "dperm.data", "dperm.store"),
+    EXPERIMENT,
+    "dperm.pipeline",
+    "dperm.data",
+    "dperm.store",
     "dperm.core.lanes.trials",
 )
 OF_PAPERS = ("dperm.papers.", "dperm.kinds.")  # packages of functions of papers
 # Distributions that compute, store and summarise numbers anywhere.
 COUNTED = (
-    *("numpy", "numba", "llvmlite", "scipy", "dp-accounting", "pandas"),
-    *("scikit-learn", "pyarrow"),
+    "numpy",
+    "numba",
+    "llvmlite",
+    "scipy",
+    "dp-accounting",
+    "pandas",
+    "scikit-learn",
+    "pyarrow",
 )
 PROVIDERS = {"yaml": "PyYAML", "PIL": "pillow", "hydra": "hydra-core"}
 # Names that look up others by a text; the whole module of code that uses one counts.
@@ -73,12 +88,37 @@ REFLECTIVE = frozenset(
 # Names that open files or modules, which may be computed.
 OPENING = frozenset(
     (
-        *("open", "read_text", "read_bytes", "iterdir", "glob", "rglob", "listdir"),
-        *("scandir", "loadtxt", "genfromtxt", "fromfile", "memmap", "CDLL"),
-        *("read_csv", "read_json", "read_excel", "read_pickle", "read_feather"),
-        *("import_module", "__import__", "exec", "eval", "run_path", "run_module"),
-        *("spec_from_file_location", "iter_modules", "walk_packages", "files"),
-        *("get_data", "getsource", "__file__"),
+        "open",
+        "read_text",
+        "read_bytes",
+        "iterdir",
+        "glob",
+        "rglob",
+        "listdir",
+        "scandir",
+        "loadtxt",
+        "genfromtxt",
+        "fromfile",
+        "memmap",
+        "CDLL",
+        "read_csv",
+        "read_json",
+        "read_excel",
+        "read_pickle",
+        "read_feather",
+        "import_module",
+        "__import__",
+        "exec",
+        "eval",
+        "run_path",
+        "run_module",
+        "spec_from_file_location",
+        "iter_modules",
+        "walk_packages",
+        "files",
+        "get_data",
+        "getsource",
+        "__file__",
     )
 )
 DOCUMENTED = frozenset(("__doc__", "getdoc", "getsource", "cleandoc"))

@@ -10,7 +10,7 @@ import pytest
 from conftest import make_problem, raw_data
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes import BatchedSettings, dp_cd, trials
 from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpcd import levels
@@ -25,8 +25,8 @@ def small():
 
 
 def constants_of(problem, options):
-    lanes = Lanes(*ONE, 0.7)
-    return dp_cd_priv.Run(problem, lanes, streams(3), options, total=5).M
+    settings = BatchedSettings(*ONE, 0.7)
+    return dp_cd_priv.Run(problem, settings, streams(3), options, total=5).M
 
 
 @pytest.mark.parametrize(("bound", "composed"), [(1.0, True), (2.0, False)])
@@ -123,7 +123,9 @@ def test_noise_is_what_the_ledger_says():
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         moved += tops(first / 2) != tops(first)
     assert moved
-    run = levels.Run(problem, Lanes(*ONE, 0.7), streams(seed), options, total=2)
+    run = levels.Run(
+        problem, BatchedSettings(*ONE, 0.7), streams(seed), options, total=2
+    )
     np.testing.assert_array_equal(run.divisor, found)
     np.testing.assert_allclose(run.share, np.sqrt(found / found.sum()))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpgcd import growing, sweeps
 from dperm.solvers.lanes import dp_gcd
@@ -47,8 +47,8 @@ def test_the_instance_is_half_the_squared_distance_whatever_p():
 
 def test_without_noise_the_largest_coefficients_are_taken_in_order():
     problem = growing.decaying(30, 10, 1.0, 1e-6)
-    lanes = Lanes(np.ones(1), np.full(1, 30**1.5), 0.0)
-    run = dp_gcd.Run(problem, lanes, streams(1), dp_gcd.Options(), total=3)
+    settings = BatchedSettings(np.ones(1), np.full(1, 30**1.5), 0.0)
+    run = dp_gcd.Run(problem, settings, streams(1), dp_gcd.Options(), total=3)
     run.advance(3)
     np.testing.assert_allclose(run.weights[0, :4], [1, 1 / 2, 1 / 3, 0], atol=1e-12)
 

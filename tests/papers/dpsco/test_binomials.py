@@ -18,7 +18,9 @@ SILENT = Target(math.inf, 1e-6, "none")
 
 def tallied(target, seed, n=1000, d=8, bias=0.3, p=1.5, options=OPTIONS[0]):
     setup, coins = Setup("linear", p, d), hard("all", d, 1, bias)
-    return binomials.Tallied(setup, [target], streams(seed), coins, n, options, seed)
+    return binomials.BinomialRun(
+        setup, [target], streams(seed), coins, n, options, seed
+    )
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -76,7 +78,7 @@ def test_the_mean_excess_is_that_of_runs_on_records():
         point = noisy_sfw.Run(*given).solve()
         excesses["records"].append(coins.excess(point, setup)[0])
         given = (setup, [PRIVATE], streams(seed + runs), coins, n, OPTIONS[0], seed)
-        point = binomials.Tallied(*given).solve()
+        point = binomials.BinomialRun(*given).solve()
         excesses["sums"].append(coins.excess(point, setup)[0])
     first, second = (np.array(values) for values in excesses.values())
     error = math.hypot(first.std(), second.std()) / math.sqrt(runs)
@@ -87,4 +89,4 @@ def test_only_linear_losses_of_whole_records_are_tallied():
     coins = hard("one a record", 4, 1, 0.3)
     given = (Setup("linear", 2.0, 4), [SILENT], streams(1), coins, 1000, OPTIONS[0], 1)
     with pytest.raises(ValueError, match="linear loss"):
-        binomials.Tallied(*given)
+        binomials.BinomialRun(*given)

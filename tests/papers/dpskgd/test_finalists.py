@@ -8,8 +8,8 @@ import pytest
 
 from conftest import make_problem
 from dperm.core.erm.optimum import solve
-from dperm.core.experiment.unit import lane_rows
-from dperm.core.lanes import Lanes
+from dperm.core.experiment.unit import setting_rows
+from dperm.core.lanes import BatchedSettings
 from dperm.papers.dpskgd import sweeps
 from dperm.present.intervals import SETTING
 from dperm.solvers.lanes import dp_skgd
@@ -28,9 +28,11 @@ def job():
 
 
 def mean_objective(job, at, seeds):
-    lanes = Lanes(np.array([at.step]), np.array([at.clip]), NOISE[at.passes], "strict")
-    given = (job.module, job.options, job.problem, job.optimum, lanes, at.passes)
-    rows = [lane_rows(*given, (at.passes,), seed, 1) for seed in seeds]
+    settings = BatchedSettings(
+        np.array([at.step]), np.array([at.clip]), NOISE[at.passes], "strict"
+    )
+    given = (job.module, job.options, job.problem, job.optimum, settings, at.passes)
+    rows = [setting_rows(*given, (at.passes,), seed, 1) for seed in seeds]
     return np.mean([row["objective"].iloc[0] for row in rows])
 
 

@@ -38,7 +38,7 @@ def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
     method = SampledMethod.of(name, f, n)
     step, count, expected = method.tuned(unit)
     assert min(law.STEPS) < step < max(law.STEPS)
-    assert count < law.LONGEST
+    assert count < law.MAX_STEPS
     wider = [
         method.expected_excess(s, int(k), unit * np.sqrt(k))
         for s in np.geomspace(1e-4, 1.95, 60) for k in np.geomspace(1, 1e8, 60)

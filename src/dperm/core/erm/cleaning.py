@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-FAR = 1e100  # norms above this, or below its inverse, are not found by squares
+BLOCK = 8192  # records
+MAX_NORM = 1e100  # norms above this, or below its inverse, are not found by squares
 
 
 def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -33,7 +34,7 @@ def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
     largest entry. It is infinite only if the norm itself overflows.
     """
     norms = np.sqrt(squares)
-    odd = np.flatnonzero(~((squares > FAR**-2) & (squares < FAR**2)))
+    odd = np.flatnonzero(~((squares > MAX_NORM**-2) & (squares < MAX_NORM**2)))
     if not odd.size:
         return norms
     odd_rows = sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]
@@ -54,9 +55,12 @@ def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
 
 def _is_finite(A: Any) -> np.ndarray:
     """Whether all entries of each row are finite; shape (n,)."""
-    if not sparse.issparse(A):
-        return np.isfinite(A).all(axis=1)
     is_finite = np.ones(A.shape[0], dtype=bool)
+    if not sparse.issparse(A):  # some at a time, without flags for all entries
+        for start in range(0, len(A), BLOCK):
+            block = np.isfinite(A[start : start + BLOCK])
+            is_finite[start : start + BLOCK] = block.all(axis=1)
+        return is_finite
     if not np.isfinite(A.data).all():
         is_finite[_entries(A)[~np.isfinite(A.data)]] = False
     return is_finite
@@ -65,7 +69,9 @@ def _is_finite(A: Any) -> np.ndarray:
 def _without(A: Any, left_out: np.ndarray) -> Any:
     """A, dense or sparse as before, with zeros in place of some rows."""
     if not sparse.issparse(A):
-        return np.where(left_out[:, None], 0.0, A)
+        kept = A.copy(order="K")
+        kept[left_out] = 0.0
+        return kept
     stored = np.where(left_out[_entries(A)], 0.0, A.data)
     return type(A)((stored, A.indices, A.indptr), shape=A.shape)
 

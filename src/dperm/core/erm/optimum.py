@@ -162,6 +162,7 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
     scale = 1.0 / np.sqrt(np.maximum(problem.smoothness, 1e-300))
 
     def split(z: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and gradient at z = (w+, w-), smooth where both are positive."""
         w = scale * (z[:p] - z[p:])
         objective = problem.objective(w)[0] - penalty.l1 * np.abs(w).sum()
         objective += penalty.l1 * (scale * (z[:p] + z[p:])).sum()
@@ -256,6 +257,7 @@ def _by_products(
     size = len(free)
 
     def product(x: np.ndarray) -> np.ndarray:
+        """The Hessian of the free coordinates times a vector."""
         filled = np.zeros(problem.p)
         filled[free] = x
         return (A.T @ (weights * (A @ filled)))[free] + l2 * x

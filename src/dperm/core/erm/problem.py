@@ -19,7 +19,7 @@ from dperm.core.erm.losses import Loss, named, value
 from dperm.core.erm.penalties import Penalty
 from dperm.core.kernels import njit
 
-_LANES = 16  # weight vectors whose margins are summed together, A sparse
+_WEIGHTS_TOGETHER = 16  # weight vectors whose margins are summed together, A sparse
 _TILE = 1024  # rows of margins kept in the first-level cache
 
 
@@ -163,12 +163,14 @@ def build(
     digest: str = "",
     given: tuple[str, ...] = ("n",),
     own: bool = False,
+    by_rows: bool = False,
 ) -> Problem:
     """Make a Problem from prepared arrays.
 
     X is an ndarray (n, p) or a sparse array, y (n,) the labels, in {-1, +1} where the
     loss takes signs. ``loss`` is the name of one of ``losses``; the others are as for
-    ``Problem``. ``own`` says that a dense X is nobody else's, and may be changed.
+    ``Problem``. ``own`` says that a dense X is nobody else's, and may be changed;
+    ``by_rows`` that only rows are read, so that one in C order stays so.
 
     Raises ValueError if the loss is unknown, or a label that must be -1 or +1 is
     neither.
@@ -185,7 +187,7 @@ def build(
     if sparse.issparse(A):
         A = sparse.csc_array(A, dtype=np.float64)
         A.sort_indices()
-    else:
+    elif not (by_rows and A.flags.c_contiguous):
         A = np.asfortranarray(A, dtype=np.float64)
     offset = kind.offset(y)
     return Problem(name, A, offset, kind, penalty, epsilon, delta, digest, given=given)
@@ -209,14 +211,14 @@ def _mean_losses(A, offset, W, means):
     """Write the mean loss of each row of W to out."""
     n, p = A.shape
     margins = np.empty(_TILE)
-    for lane in range(W.shape[0]):
+    for setting in range(W.shape[0]):
         loss_sum = 0.0
         for start in range(0, n, _TILE):
             m = min(_TILE, n - start)
             for i in range(m):
                 margins[i] = offset[start + i]
             for j in range(p):
-                w = W[lane, j]
+                w = W[setting, j]
                 if w != 0.0:
                     column = A[start : start + m, j]
                     for i in range(m):
@@ -224,7 +226,7 @@ def _mean_losses(A, offset, W, means):
             for i in range(m):
                 margins[i] = value(margins[i])
             loss_sum += total(margins[:m])
-        means[lane] = loss_sum / n
+        means[setting] = loss_sum / n
 
 
 @njit(**KERNEL)
@@ -236,26 +238,26 @@ def _sparse_mean_losses(entries, rows, starts, offset, W, means):
     """
     n = offset.shape[0]
     p = W.shape[1]
-    margins = np.empty((n, _LANES))
-    w = np.zeros(_LANES)
-    for first_lane in range(0, W.shape[0], _LANES):
-        size = min(_LANES, W.shape[0] - first_lane)
+    margins = np.empty((n, _WEIGHTS_TOGETHER))
+    w = np.zeros(_WEIGHTS_TOGETHER)
+    for first_setting in range(0, W.shape[0], _WEIGHTS_TOGETHER):
+        size = min(_WEIGHTS_TOGETHER, W.shape[0] - first_setting)
         w[:] = 0.0
         for i in range(n):
             margins[i, :] = offset[i]
         for j in range(p):
             used = False
             for k in range(size):
-                w[k] = W[first_lane + k, j]
+                w[k] = W[first_setting + k, j]
                 used |= w[k] != 0.0
             if used:
                 for e in range(starts[j], starts[j + 1]):
                     x = entries[e]
                     m = margins[rows[e]]
-                    for k in range(_LANES):
+                    for k in range(_WEIGHTS_TOGETHER):
                         m[k] += x * w[k]
         for k in range(size):
             loss_sum = 0.0
             for i in range(n):
                 loss_sum += value(margins[i, k])
-            means[first_lane + k] = loss_sum / n
+            means[first_setting + k] = loss_sum / n

@@ -18,7 +18,7 @@ from dperm.core.kernels import njit
 Array = NDArray[np.float64]
 _STEPS = 100  # at most, of Newton's method; few are needed
 _NEAR = 1e-7
-_CLOSE = 1e-13  # relative: on the last move, on the norm's power
+_TOLERANCE = 1e-13  # relative: on the last move, on the norm's power
 
 
 def dual_exponent(p: float) -> float:
@@ -185,7 +185,7 @@ def _project(rows, p, radius):
                 lowered = power * y[j]
                 total = fused(lowered, y[j], total)
                 slope += lowered * lowered / fused(t * (p - 1), power, 1.0)
-            if total <= 1 + _CLOSE:
+            if total <= 1 + _TOLERANCE:
                 break
             steps += 1
             t += (total - 1) / (p * slope)

@@ -56,8 +56,13 @@ _PARTS = ("env", "help", "hydra_help", "hydra_logging", "job_logging", "launcher
 _NOTHING = ["_self_", *({f"override hydra/{part}": None} for part in _PARTS)]
 # Besides its own errors OmegaConf raises these on senseless values.
 _SENSELESS = (
-    *(HydraException, OmegaConfBaseException, OSError, ValueError, TypeError),
-    *(AttributeError, AssertionError),
+    HydraException,
+    OmegaConfBaseException,
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    AssertionError,
 )
 
 

@@ -161,9 +161,9 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     small scales run sweeps on their own grids and problems, and drop sweeps none of
     whose problems they run. Products that show a dropped sweep are dropped too.
     """
-    is_small = scale.problems == "offline"
+    is_small = scale.problems == "small"
     swept = {
-        name: _small(sweep, paper.offline) if is_small else sweep
+        name: _small(sweep, paper.small_problems) if is_small else sweep
         for name, sweep in paper.sweeps.items()
         if sweep.smoke or scale.thorough
     }
@@ -181,15 +181,17 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     return replace(paper, sweeps=sweeps, figures=figures, tables=tables)
 
 
-def _small(sweep: schema.Sweep, offline: list[str]) -> schema.Sweep:
+def _small(sweep: schema.Sweep, small_problems: list[str]) -> schema.Sweep:
     """A sweep at the small scales, whose grid is the points on their problems."""
     spec = sweep.grid if sweep.small is None else sweep.small
     points = grid.points(spec, axes=None)
-    prepared = offline if sweep.prepared else []
+    prepared = small_problems if sweep.prepared else []
     return replace(
         sweep,
-        grid=[point for point in points if point.get("problem") in (None, *offline)],
-        problems=[name for name in sweep.problems if name in offline],
+        grid=[
+            point for point in points if point.get("problem") in (None, *small_problems)
+        ],
+        problems=[name for name in sweep.problems if name in small_problems],
         prepared=prepared,
     )
 
@@ -217,7 +219,9 @@ def _check_section(
         where = f"conf/{group_file(group, name)}: name"
         raise ConfigError(f"{where}: expected {name}, found {section.name!r}")
     if group == "paper":
-        replaced = {"paper.problems", "paper.offline"} & {*map(key_of, overrides)}
+        replaced = {"paper.problems", "paper.small_problems"} & {
+            *map(key_of, overrides)
+        }
         problems = available("problem") if replaced else []
         _check_paper(section, problems)
 
@@ -233,7 +237,7 @@ def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
         raise ConfigError(f"{where}: runs: expected runs, sweeps or tables, found none")
     if paper.runs and not (paper.problems or problems):
         raise ConfigError(f"{where}: problems: expected at least one, found none")
-    allowed = problems or [*paper.problems, *paper.offline]
+    allowed = problems or [*paper.problems, *paper.small_problems]
     for kind in ("runs", "figures", "tables"):
         for name, product in getattr(paper, kind).items():
             for problem in product.problems or ():

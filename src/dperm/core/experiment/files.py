@@ -1,10 +1,10 @@
-"""Files written whole or not at all, locks, stored lanes, the provenance of rows.
+"""Files written whole or not at all, locks, stored settings, the provenance of rows.
 
-Lanes are stored: a stage that was killed, or whose grid grew, computes only the rest. A
-finished block of lanes is a part, ``<identity>-<code>-<points>.parquet`` in the folder
-``lanes``. The identity is a digest of everything that determines its rows, except the
-grid point and the code. The code is a digest of the functions that made the rows.
-``dperm adopt`` finds parts of older code by their identity.
+Settings are stored: a stage that was killed, or whose grid grew, computes only the
+rest. A finished block of settings is a part, ``<identity>-<code>-<points>.parquet`` in
+the folder ``lanes``. The identity is a digest of everything that determines its
+rows, except the grid point and the code. The code is a digest of the functions that
+made the rows. ``dperm accept-code`` finds parts of older code by their identity.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     from pyarrow.parquet import read_schema
 
-    again = "delete it and run again; finished lanes are kept"
+    again = "delete it and run again; finished settings are kept"
     try:
         table = unthreaded(path)
         noted = read_schema(path).metadata or {}
@@ -225,7 +225,7 @@ def read_or_drop(path: Path) -> pd.DataFrame | None:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder's lock, waiting for any other process that holds it.
 
-    A job that outlived its Snakemake may hold it. When that job ends, its lanes are
+    A job that outlived its Snakemake may hold it. When that job ends, its settings are
     stored, and the waiting job reuses them.
     """
     path = folder / ".lock"
@@ -276,7 +276,7 @@ def _who(path: Path) -> str:
     return f" (process {owner})" if owner else ""
 
 
-# --- stored lanes -------------------------------------------------------------------
+# --- stored settings ------------------------------------------------------------------
 
 
 class Key(NamedTuple):
@@ -297,7 +297,7 @@ class Parts:
         self.folder = folder / "lanes"
 
     def read(self, key: Key) -> pd.DataFrame | None:
-        """All lanes of a key, each once, or None; damaged parts are deleted."""
+        """All settings of a key, each once, or None; damaged parts are deleted."""
         import pandas as pd
 
         tables = [

@@ -24,8 +24,8 @@ def figures_folder(config: schema.Config, *below: str) -> Path:
 
 def problem_names(config: schema.Config) -> list[str]:
     """The problems of the paper at this scale."""
-    offline = config.scale.problems == "offline"
-    return config.paper.offline if offline else config.paper.problems
+    is_small = config.scale.problems == "small"
+    return config.paper.small_problems if is_small else config.paper.problems
 
 
 def runs(config: schema.Config) -> list[tuple[str, str]]:
@@ -95,12 +95,12 @@ class Design:
     fresh: int
     most: int  #: fresh runs of settings that are level with the best, at most
     race: bool  #: whether only the best of the first replicate run in the others
-    hopeless: float | None  #: as in a paper's ``runs``, where only the best run again
+    stop_above: float | None  #: as in a paper's ``runs``, where only the best run again
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
 
     def limit(self, stage: str, replicate: int) -> float | None:
-        """The limit ``hopeless`` of a unit: it holds in tuning's first replicate."""
-        return self.hopeless if (stage, replicate) == ("tune", 0) else None
+        """The limit ``stop_above`` of a unit: it holds in tuning's first replicate."""
+        return self.stop_above if (stage, replicate) == ("tune", 0) else None
 
 
 def names_of(config: schema.Config) -> Names:
@@ -120,7 +120,7 @@ def design(config: schema.Config) -> Design:
     points = grid_points(config)
     where = f"conf/{group_file('paper', paper.name)}: runs.{config.solver.name}.grid"
     grid.check_clips(points, where, config.problem.privacy.epsilon)
-    hopeless = paper.runs[config.solver.name].hopeless if paper.race else None
+    stop_above = paper.runs[config.solver.name].stop_above if paper.race else None
     return Design(
         points,
         paper.calibrations,
@@ -128,7 +128,7 @@ def design(config: schema.Config) -> Design:
         scale.fresh or paper.fresh,
         scale.fresh or max(paper.fresh, paper.most),
         paper.race,
-        hopeless,
+        stop_above,
         paper.evaluated,
     )
 
@@ -138,8 +138,8 @@ def seed_of(
 ) -> int:
     """The seed of one run, in [0, 2^63), recorded in its row.
 
-    The lanes of a grid share it: they differ in step and clip, not in their draws. It
-    does not depend on the calibration either, so that calibrations are compared on
+    The settings of a grid share it: they differ in step and clip, not in their draws.
+    It does not depend on the calibration either, so that calibrations are compared on
     common random numbers.
 
     Parameters

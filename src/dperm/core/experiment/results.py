@@ -214,7 +214,9 @@ def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
 def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, Any]]:
     """Entries of ``ledger.json`` of one job."""
     folder = plan.results_folder(config, config.paper.name, problem, solver)
-    again = f"delete {folder / 'tune.parquet'} and run again; finished lanes are kept"
+    again = (
+        f"delete {folder / 'tune.parquet'} and run again; finished settings are kept"
+    )
     return store.read_json(folder / "ledger.json", again, list)
 
 

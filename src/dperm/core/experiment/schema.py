@@ -267,7 +267,7 @@ class Run(Part):
     # On sparse data, a setting whose objective is this many times F(0) after a
     # sixteenth of a pass runs no further in the first replicate of tuning, from which
     # the best are taken; None: it does
-    hopeless: Finite | None = None
+    stop_above: Finite | None = None
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class Paper(Part):
     title: str = ""
     reference: str = ""
     problems: ProblemNames = field(default_factory=list)
-    offline: ProblemNames = field(default_factory=list)  # of the small scales
+    small_problems: ProblemNames = field(default_factory=list)  # of the small scales
     runs: dict[Annotated[str, named("solver")], Run] = field(default_factory=dict)
     calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
@@ -336,7 +336,7 @@ class Scale(Part):
 
     name: Name = GIVEN
     folder: Folder = ""  # below results/ and figures/
-    problems: Literal["all", "offline"] = "all"
+    problems: Literal["all", "small"] = "all"
     keep: dict[Axis, Count] = field(default_factory=dict)  # values kept per axis
     replicates: Count | None = None
     fresh: Count | None = None
@@ -366,7 +366,7 @@ class Output(Part):
 
 @dataclass(frozen=True)
 class Setting(Part):
-    """One lane, for commands that concern a single setting."""
+    """One setting, for commands that concern a single setting."""
 
     calibration: Calibration = calibrations.PAPER
     passes: Annotated[Positive, Field(le=grid.MOST_PASSES)] = 10.0

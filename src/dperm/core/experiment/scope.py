@@ -19,7 +19,13 @@ from dperm.core.experiment import schema
 # Settings that say where files are and how many threads work, and what a command line
 # has chosen: no number depends on them.
 FREE = (
-    *("data", "output", "setting", "workers", "product", "formats", "drawn"),
+    "data",
+    "output",
+    "setting",
+    "workers",
+    "product",
+    "formats",
+    "drawn",
     "overrides",
 )
 # Mappings of names to sections, or to files, each of whose entries is read by itself.

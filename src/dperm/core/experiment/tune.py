@@ -38,7 +38,7 @@ from dperm.core.privacy.mechanisms import STUDY
 
 log = logging.getLogger(__name__)
 
-WIDE = 64  # lanes: a unit of more keeps several threads busy
+WIDE = 64  # settings: a unit of more keeps several threads busy
 SHARED = 4  # so many
 
 PRECISE = 0.03  # standard error of a mean error over it, at which runs are enough
@@ -51,7 +51,7 @@ Solve = Callable[[list[Unit]], Iterator[pd.DataFrame]]
 def tuned(job: SolverJob, design: Design) -> pd.DataFrame:
     """Rows of the grid, as in ``tune.parquet``.
 
-    Lanes stored by an earlier run are reused. With ``design.race``, only the best
+    Settings stored by an earlier run are reused. With ``design.race``, only the best
     settings of the first replicate run in the others.
     """
     return collect(job, list(tuning_units(job, design)), design.race)
@@ -248,9 +248,16 @@ def _key(job: SolverJob, kind: str, passes: float) -> str:
     problem = job.problem
     return store.digest(
         [
-            *(problem.digest, problem.n, problem.p, problem.epsilon, problem.delta),
-            *(kind, job.steps(passes), job.algorithm),
-            *(asdict(job.options), job.code.noise),
+            problem.digest,
+            problem.n,
+            problem.p,
+            problem.epsilon,
+            problem.delta,
+            kind,
+            job.steps(passes),
+            job.algorithm,
+            asdict(job.options),
+            job.code.noise,
         ]
     )
 
@@ -275,20 +282,20 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def collect(job: SolverJob, units: list[Unit], race: bool = False) -> pd.DataFrame:
-    """Rows of all units, sorted; logs progress and the number of reused lanes.
+    """Rows of all units, sorted; logs progress and the number of reused settings.
 
     Units share the workers of this machine. With ``race`` they run in two stages.
     """
     parts = Parts(job.folder)
     done = list[tuple[int, int]]()
-    lanes = [len(unit.points) for unit in units]
+    settings = [len(unit.points) for unit in units]
     expected = [
         min(LEADERS, count) if race and unit.replicate else count
-        for unit, count in zip(units, lanes, strict=True)
+        for unit, count in zip(units, settings, strict=True)
     ]
     work = sum(u.passes * count for u, count in zip(units, expected, strict=True))
     name = f"{units[0].stage} {job.folder}"
-    bar = progress(name, sum(expected), "lanes", work)
+    bar = progress(name, sum(expected), "settings", work)
 
     def run(unit: Unit, workers: int) -> pd.DataFrame:
         table, fresh = rows(job, unit, parts, workers)
@@ -302,9 +309,9 @@ def collect(job: SolverJob, units: list[Unit], race: bool = False) -> pd.DataFra
     table = pd.concat(list(tables), ignore_index=True)
     bar.close()
     ran, fresh = (sum(counts) for counts in zip(*done, strict=True))
-    dropped = sum(lanes) - ran
+    dropped = sum(settings) - ran
     remark = f", {dropped} left out after one run" if dropped else ""
-    log.info("%s: %d lanes reused, %d computed%s", name, ran - fresh, fresh, remark)
+    log.info("%s: %d settings reused, %d computed%s", name, ran - fresh, fresh, remark)
     return table.sort_values(IDENTITY, ignore_index=True)
 
 
@@ -313,8 +320,8 @@ def _side_by_side(
 ) -> Iterator[pd.DataFrame]:
     """Rows of units in their order; several run at the same time, the longest first.
 
-    The lanes of a wide unit share the noise of every step, whose drawing takes as long
-    as a few threads advance them.
+    The settings of a wide unit share the noise of every step, whose drawing takes as
+    long as a few threads advance them.
     """
     is_wide = any(len(unit.points) > WIDE for unit in units)
     together = max(1, workers // SHARED) if is_wide else workers
@@ -337,7 +344,7 @@ def _side_by_side(
 def progress(name: str, total: int, noun: str, work: float = 0.0) -> Any:
     """A line of progress of a stage, by tqdm: the share done and the time left.
 
-    Both are of the ``work``, for lanes their passes; else of the ``total``. What is
+    Both are of the ``work``, for settings their passes; else of the ``total``. What is
     added to ``initial`` was reused, and says nothing of the speed.
     """
     from tqdm import tqdm

@@ -1,8 +1,8 @@
-"""Rows of one unit: all lanes of one (stage, calibration, passes, replicate).
+"""Rows of one unit: all settings of one (stage, calibration, passes, replicate).
 
 A job is one solver on one problem, with everything that its numbers depend on. Its
-lanes are computed in units. A unit's rows are reused where an earlier run stored them
-and computed otherwise. They are stored as a part as soon as they are computed.
+settings are computed in units. A unit's rows are reused where an earlier run stored
+them and computed otherwise. They are stored as a part as soon as they are computed.
 """
 
 from __future__ import annotations
@@ -21,30 +21,53 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.files import POINT, Key, Parts
-from dperm.core.lanes import Lanes, trials
-from dperm.core.lanes.engine import DIVERGED, Snapshot, run_lanes
+from dperm.core.lanes import BatchedSettings, trials
+from dperm.core.lanes.engine import DIVERGED, Snapshot, run_batched
 from dperm.core.privacy.calibration import Calibration
 from dperm.core.privacy.ledger import RELATION
 
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
 COLUMNS = [
-    *("paper", "problem", "solver", "algorithm", "calibration", "epsilon", "delta"),
-    *("neighbours", "given", "true_epsilon", "noise_multiplier"),
-    *("passes", "steps", "step"),
-    *("clip", "seed", "replicate", "checkpoint", "objective", "relative_error"),
-    *("support_size", "true_positives", "false_positives", "seconds", "status"),
-    *("reason", "commit", "versions", "config_digest"),
+    "paper",
+    "problem",
+    "solver",
+    "algorithm",
+    "calibration",
+    "epsilon",
+    "delta",
+    "neighbours",
+    "given",
+    "true_epsilon",
+    "noise_multiplier",
+    "passes",
+    "steps",
+    "step",
+    "clip",
+    "seed",
+    "replicate",
+    "checkpoint",
+    "objective",
+    "relative_error",
+    "support_size",
+    "true_positives",
+    "false_positives",
+    "seconds",
+    "status",
+    "reason",
+    "commit",
+    "versions",
+    "config_digest",
 ]
 CHECKPOINTS = 10  # of a fresh run, at least, if it has more steps than that
 PROVENANCE = ["seconds", "commit", "versions", "config_digest"]
-HOPELESS = "hopeless"  # status of a setting that its paper's limit ended early
+STOPPED_EARLY = "stopped early"  # status of a setting above its paper's limit
 SUPPORT = ("support_size", "true_positives", "false_positives")
 
 
 class CodeDigests(NamedTuple):
-    """Digests of the code that runs a solver's lanes, and of the code for its noise."""
+    """Digests of the code that runs a solver, and of the code for its noise."""
 
-    lanes: str
+    solver: str
     noise: str
 
 
@@ -88,10 +111,10 @@ class SolverJob:
 
 @dataclass(frozen=True)
 class Unit:
-    """Many lanes on one seed.
+    """Many settings on one seed.
 
-    ``observed`` are the passes after which a row is stored; 0 is the start. A lane's
-    limit, ``hopeless``, is that of ``lane_rows``.
+    ``observed`` are the passes after which a row is stored; 0 is the start. A setting's
+    limit, ``stop_above``, is that of ``setting_rows``.
     """
 
     stage: str
@@ -100,22 +123,22 @@ class Unit:
     replicate: int
     points: list[dict[str, float]]
     observed: tuple[float, ...]
-    hopeless: float | None = None
+    stop_above: float | None = None
 
     @property
     def work(self) -> float:
-        """Total passes of its lanes."""
+        """Total passes of its settings."""
         return len(self.points) * self.passes
 
     def settings(self) -> pd.DataFrame:
-        """Step and clip of its lanes."""
+        """Step and clip of its settings."""
         return pd.DataFrame(self.points)[POINT]
 
 
 def rows(
     job: SolverJob, unit: Unit, parts: Parts, workers: int
 ) -> tuple[pd.DataFrame, int]:
-    """The rows of a unit, and the number of its lanes that had to be computed."""
+    """The rows of a unit, and the number of its settings that had to be computed."""
     key = part_key(job, unit)
     settings = unit.settings()
     tables = list[pd.DataFrame]()
@@ -129,7 +152,7 @@ def rows(
         parts.write(key, fresh)
         tables.append(fresh)
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-    # Columns of the accountant are those of the current one, even for reused lanes.
+    # Columns of the accountant are those of the current one, even for reused settings.
     table = table.assign(**_accounted(job, unit))
     return settings.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
 
@@ -137,19 +160,29 @@ def rows(
 def part_key(job: SolverJob, unit: Unit) -> Key:
     """Digests of everything that determines a unit's rows, except the grid point.
 
-    The accountant is not included: where it finds the same noise, lanes are the same.
+    The accountant is not included: where it finds the same noise, settings are the
+    same.
     """
     support = np.packbits(job.optimum.support).tobytes().hex()
     identity = store.digest(
         [
-            *(job.problem.digest, repr(job.optimum.value), support),
-            *(job.names.solver, job.algorithm),
-            *(asdict(job.options), unit.stage, unit.calibration.calibration),
-            *(repr(unit.passes), repr(unit.calibration.noise_multiplier)),
-            *(seed(job, unit), unit.observed, unit.hopeless, job.names.paper),
+            job.problem.digest,
+            repr(job.optimum.value),
+            support,
+            job.names.solver,
+            job.algorithm,
+            asdict(job.options),
+            unit.stage,
+            unit.calibration.calibration,
+            repr(unit.passes),
+            repr(unit.calibration.noise_multiplier),
+            seed(job, unit),
+            unit.observed,
+            unit.stop_above,
+            job.names.paper,
         ]
     )
-    return Key(identity, job.code.lanes)
+    return Key(identity, job.code.solver)
 
 
 def seed(job: SolverJob, unit: Unit) -> int:
@@ -161,20 +194,20 @@ def seed(job: SolverJob, unit: Unit) -> int:
 def compute(
     job: SolverJob, unit: Unit, todo: pd.DataFrame, workers: int
 ) -> pd.DataFrame:
-    """Run the lanes of a unit at some points (step, clip), and return their rows."""
+    """Run the settings of a unit at some points (step, clip), and return their rows."""
     step = todo["step"].to_numpy()
     clip = todo["clip"].to_numpy()
-    table = lane_rows(
+    table = setting_rows(
         job.module,
         job.options,
         job.problem,
         job.optimum,
-        trials.lanes(step, clip, unit.calibration),
+        trials.batched(step, clip, unit.calibration),
         unit.passes,
         unit.observed,
         seed(job, unit),
         workers,
-        unit.hopeless,
+        unit.stop_above,
     )
     return table.assign(**_described(job, unit), reason="")[COLUMNS]
 
@@ -189,7 +222,7 @@ def unavailable(
 
 
 def _described(job: SolverJob, unit: Unit) -> dict[str, Any]:
-    """Columns that are the same for all lanes of a unit."""
+    """Columns that are the same for all settings of a unit."""
     return {
         **_accounted(job, unit),
         "calibration": unit.calibration.calibration,
@@ -218,24 +251,24 @@ def _accounted(job: SolverJob, unit: Unit) -> dict[str, Any]:
 # --- the numbers ----------------------------------------------------------------------
 
 
-def lane_rows(
+def setting_rows(
     module: ModuleType,
     options: Any,
     problem: Problem,
     optimum: Optimum,
-    lanes: Lanes,
+    settings: BatchedSettings,
     passes: float,
     observed: Sequence[float],
     seed: int,
     workers: int,
-    hopeless: float | None = None,
+    stop_above: float | None = None,
 ) -> pd.DataFrame:
-    """Results of lanes: one row for every lane and observed pass.
+    """Results of settings: one row for every setting and observed pass.
 
-    Everything a lane's numbers depend on is an argument or code of this function. On
-    sparse data a lane that is above ``hopeless`` times F(0) after a sixteenth of a pass
-    ends there, with the status ``hopeless``. This is part of tuning, never of what is
-    released: the objective is not private.
+    Everything a setting's numbers depend on is an argument or code of this function. On
+    sparse data a setting that is above ``stop_above`` times F(0) after a sixteenth of a
+    pass ends there, with the status ``stopped early``. This is part of tuning, never of
+    what is released: the objective is not private.
 
     Returns
     -------
@@ -250,27 +283,27 @@ def lane_rows(
     def measures(W: np.ndarray) -> dict[str, np.ndarray]:
         return supports(W, optimum.support)
 
-    # Divergence is checked after powers of 4 too. Sparse problems are large: lanes that
-    # diverge at once should not run for a whole pass.
+    # Divergence is checked after powers of 4 too. Sparse problems are large: settings
+    # that diverge at once should not run for a whole pass.
     early = (1 / 16,) if problem.is_sparse else ()
     fixed = [count for count in (*early, 1.0, 4.0, 16.0, 64.0) if count < passes]
     checkpoints = {steps(count): count for count in observed if count > 0}
     watched = sorted({*map(steps, fixed), *checkpoints})
-    limit = hopeless if hopeless and problem.is_sparse else DIVERGED
+    limit = stop_above if stop_above and problem.is_sparse else DIVERGED
     snapshots = []
-    for snapshot in run_lanes(
-        module, options, problem, lanes, watched, seed, measures, workers, limit
+    for snapshot in run_batched(
+        module, options, problem, settings, watched, seed, measures, workers, limit
     ):
         if snapshot.count in checkpoints:
             snapshots.append((snapshot, checkpoints[snapshot.count]))
-    size = len(lanes.step)
-    start = _start(problem, len(lanes.step))
+    size = len(settings.step)
+    start = _start(problem, len(settings.step))
     if 0.0 in observed:
         snapshots.insert(0, (start, 0.0))
     frames = [
         {
-            "step": lanes.step,
-            "clip": lanes.clip,
+            "step": settings.step,
+            "clip": settings.clip,
             "checkpoint": np.full(size, checkpoint),
             "objective": snapshot.objective,
             "relative_error": (snapshot.objective - optimum.value) / optimum.value,
@@ -287,9 +320,9 @@ def lane_rows(
 
 
 def _status(snapshot: Snapshot, start: Snapshot) -> np.ndarray:
-    """Status of each lane, (L,); one that stopped without diverging was hopeless."""
+    """Status of each setting, (L,); one that ended without diverging was stopped."""
     far = ~(snapshot.objective <= DIVERGED * start.objective)
-    stopped = np.where(far, "diverged", HOPELESS)
+    stopped = np.where(far, "diverged", STOPPED_EARLY)
     return np.where(snapshot.diverged, stopped, "ok")
 
 
@@ -301,7 +334,7 @@ def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _start(problem: Problem, size: int) -> Snapshot:
-    """Lanes before their first step."""
+    """Settings before their first step."""
     nothing = dict.fromkeys(SUPPORT, np.zeros(size, dtype=np.int64))
     objective = np.full(size, float(problem.objective(np.zeros(problem.p))[0]))
     return Snapshot(0, objective, np.zeros(size, dtype=bool), nothing, 0.0)

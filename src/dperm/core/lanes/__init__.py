@@ -1,4 +1,4 @@
-"""Solvers of a composite problem: many settings advance together, in lanes.
+"""Solvers of a composite problem: many settings advance in a batch.
 
 A solver is a module with
 
@@ -7,13 +7,15 @@ A solver is a module with
   1,
 - ``ledger(problem, count, noise_multiplier, options, calibration) -> Ledger``, the
   releases of ``count`` steps, listed before anything runs,
-- ``lane_bytes(problem) -> int``, the memory of one lane, by which blocks are sized,
-- ``Run(problem, lanes, streams, options, workers, total)``, lanes before their first
+- ``bytes_per_setting(problem) -> int``, the memory of one setting, by which blocks are
+  sized,
+- ``Run(problem, settings, streams, options, workers, total)``, a batch before its first
   step, with the methods of :class:`Block`.
 
-The solvers of this package derive their Run from :class:`Run`, which lays lanes out in
-tiles, spreads them over threads, draws ahead, and drops lanes. They state the constants
-of a lane, what a lane holds beside its weights, what steps draw, and a compiled kernel.
+The solvers of this package derive their Run from :class:`Run`, which lays settings out
+in tiles, spreads them over threads, draws ahead, and drops settings. They state the
+constants of a setting, what it holds beside its weights, what steps draw, and a
+compiled kernel.
 
 Optional in a module: ``SPARSE = True`` where A may be a sparse matrix, and
 ``refuses(options, smooth) -> str``, the obstacle, if any, on a problem whose penalty is
@@ -34,11 +36,11 @@ from dperm.core.lanes.columns import compiled, matrix
 from dperm.core.parallel import spread
 from dperm.core.privacy.mechanisms import Streams, gaussian
 
-_VECTOR = 8  # lanes one instruction advances
+_VECTOR = 8  # settings one instruction advances
 
 
 @dataclass(frozen=True)
-class Lanes:
+class BatchedSettings:
     """Hyper-parameter settings that run together."""
 
     #: shape (L,); step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record
@@ -50,8 +52,8 @@ class Lanes:
     #: accountant that set the noise, such as ``paper`` or ``strict``
     calibration: str = PAPER
 
-    def take(self, index: Any) -> Lanes:
-        """The lanes selected by an index array, mask or slice."""
+    def take(self, index: Any) -> BatchedSettings:
+        """The settings selected by an index array, mask or slice."""
         return replace(self, step=self.step[index], clip=self.clip[index])
 
     def noise_scale(self, sensitivity: np.ndarray) -> np.ndarray:
@@ -77,14 +79,14 @@ def mean_sensitivity(clip: np.ndarray, n: int) -> np.ndarray:
 
 
 class Block:
-    """Lanes under way: what the engine asks of them, and a base for runs in numpy."""
+    """A batch under way: what the engine asks of it, and a base for runs in numpy."""
 
-    names: tuple[str, ...] = ("weights",)  #: the arrays whose rows are lanes
+    names: tuple[str, ...] = ("weights",)  #: the arrays whose rows are settings
     weights: np.ndarray  #: shape (L, p)
 
     @property
     def released(self) -> np.ndarray:
-        """Everything released of each lane in the last step, shape (L, k).
+        """Everything released of each setting in the last step, shape (L, k).
 
         It holds all values published with noise, and what follows from them: often the
         weights alone. A solver that selects appends the one-hot vector of its choice.
@@ -92,21 +94,21 @@ class Block:
         return self.weights
 
     def advance(self, count: int) -> None:
-        """Take ``count`` more steps in every lane; splitting them changes no bit."""
+        """Take ``count`` more steps in every setting; splitting them changes no bit."""
         raise NotImplementedError
 
     def keep(self, mask: np.ndarray) -> None:
-        """Drop the lanes outside the mask."""
+        """Drop the settings outside the mask."""
         for name in self.names:
             setattr(self, name, getattr(self, name)[mask])
 
 
 class Run(Block):
-    """Lanes in tiles, advanced by a compiled kernel.
+    """Settings in tiles, advanced by a compiled kernel.
 
-    Lanes lie side by side in tiles (tile, row, lane), padded with idle lanes, so that
-    data and noise are read once for a tile. ``constants`` holds the rows of
-    :meth:`lane_constants`; in ``tiles`` the first p rows are weights, and the others
+    Settings lie side by side in tiles (tile, row, setting), padded with idle settings,
+    so that data and noise are read once for a tile. ``constants`` holds the rows of
+    :meth:`setting_constants`; in ``tiles`` the first p rows are weights, and the others
     those of :meth:`start`. A kernel changes ``tiles`` in place; it is called with
 
         A, what ``draw`` returned, (n, p), (l1, l2, lower, upper), constants, tiles.
@@ -114,7 +116,7 @@ class Run(Block):
     Parameters
     ----------
     problem : Problem
-    lanes : Lanes
+    settings : Settings
     streams : Streams
     options : the solver's
     workers : int
@@ -124,7 +126,7 @@ class Run(Block):
     """
 
     kernel: Any  #: a compiled function, see above
-    width = 1  #: lanes of a tile, at most
+    width = 1  #: settings of a tile, at most
     by_rows = False  #: whether the kernel reads A by rows
     step_draws = 0  #: random numbers that a step draws; 0: all steps are drawn at once
     draws = 1 << 19  #: numbers that are drawn at a time
@@ -132,7 +134,7 @@ class Run(Block):
     def __init__(
         self,
         problem: Problem,
-        lanes: Lanes,
+        settings: BatchedSettings,
         streams: Streams,
         options: Any,
         workers: int = 1,
@@ -144,9 +146,9 @@ class Run(Block):
         self.streams = streams
         self.total = total
         self.done = self.drawn = 0  # steps taken, and steps whose noise is drawn
-        self.size = len(lanes.step)
-        self.set_up(lanes)
-        rows = np.stack(self.lane_constants(lanes), axis=1)
+        self.size = len(settings.step)
+        self.set_up(settings)
+        rows = np.stack(self.setting_constants(settings), axis=1)
         self.constants = _tiled(rows, self.width)
         start = np.concatenate((np.zeros(problem.p), self.start()))
         count, _, width = self.constants.shape
@@ -155,15 +157,15 @@ class Run(Block):
 
     # --- what a solver states ---------------------------------------------------------
 
-    def set_up(self, lanes: Lanes) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Settle what depends on the problem and the options, such as the width."""
 
-    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
-        """Constants of the lanes, (L,) each; a kernel finds them by their place."""
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
+        """Constants of the settings, (L,) each; a kernel finds them by their place."""
         raise NotImplementedError
 
     def start(self) -> np.ndarray:
-        """What a lane holds beside its weights, before its first step."""
+        """What a setting holds beside its weights, before its first step."""
         return np.empty(0)
 
     def draw(self, count: int) -> tuple[Any, ...]:
@@ -184,22 +186,22 @@ class Run(Block):
 
     @property
     def weights(self) -> np.ndarray:  # type: ignore[override]
-        """Weights of the lanes, shape (L, p)."""
+        """Weights of the settings, shape (L, p)."""
         return self.rows(slice(self.problem.p))
 
     def rows(self, chosen: slice) -> np.ndarray:
-        """Some rows of the tiles, lane by lane; shape (L, k)."""
+        """Some rows of the tiles, setting by setting; shape (L, k)."""
         return _untiled(self.tiles[:, chosen], self.size)
 
     def keep(self, mask: np.ndarray) -> None:
-        """Drop the lanes outside the mask."""
+        """Drop the settings outside the mask."""
         stacks = (self.constants, self.tiles)
         survivors = [_untiled(tiles, self.size)[mask] for tiles in stacks]
         self.size = int(mask.sum())
         self.constants, self.tiles = (_tiled(stack, self.width) for stack in survivors)
 
     def advance(self, count: int) -> None:
-        """Take ``count`` more steps in every lane; splitting them changes no bit."""
+        """Take ``count`` more steps in every setting; splitting them changes no bit."""
         end = self.done + count
         while self.done < end:
             event = self.until_event()
@@ -210,7 +212,7 @@ class Run(Block):
                 self.at_event()
 
     def take(self, count: int) -> None:
-        """Take steps without an event, drawing for the next ones while lanes run."""
+        """Take steps without an event, drawing for the next ones while settings run."""
         block_size = max(1, self.draws // self.step_draws) if self.step_draws else count
         sizes = [min(block_size, count - low) for low in range(0, count, block_size)]
         if len(sizes) == 1 or self.workers == 1:
@@ -239,20 +241,21 @@ class Run(Block):
         ready = compiled(problem, kernel, self.tiles.shape[2])
 
         def run(*tiles: np.ndarray) -> None:
+            """Call the kernel on some tiles."""
             ready(*arguments, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 
     def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Standard normal noise, which all lanes share."""
+        """Standard normal noise, which all settings share."""
         return gaussian(self.streams.noise, shape)
 
 
 def _tiled(values: np.ndarray, widest: int) -> np.ndarray:
-    """Lay values (L, m) out as (tile, m, lane), padded with idle lanes.
+    """Lay values (L, m) out as (tile, m, setting), padded with idle settings.
 
-    Tiles are equally wide, ``widest`` lanes at most, and whole vectors of lanes; a few
-    lanes in one tile are not padded.
+    Tiles are equally wide, ``widest`` settings at most, and whole vectors of settings;
+    a few settings in one tile are not padded.
     """
     size = len(values)
     vector = _VECTOR if widest > 1 and size > _VECTOR // 2 else 1

@@ -1,10 +1,10 @@
 """Columns of A, as kernels of coordinate methods read them.
 
-A kernel is written once, for a tile of lanes with margins V (n, lanes), and calls the
-functions of the first section: those of dense columns. :func:`compiled` pastes those of
-the problem's storage and loss in their place. A dense column is read for one lane,
-whose records are the vectors; an entry of a sparse one is read once for all lanes of a
-tile.
+A kernel is written once, for a tile of settings with margins V (n, settings), and calls
+the functions of the first section: those of dense columns. :func:`compiled` pastes
+those of the problem's storage and loss in their place. A dense column is read for one
+setting, whose records are the vectors; an entry of a sparse one is read once for all
+settings of a tile.
 """
 
 from __future__ import annotations
@@ -12,23 +12,32 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from dperm.core.compiled import FEW, PASTED, WIDE, clamp, filled, fold, fused, running
+from dperm.core.compiled import (
+    LAST_SUMS,
+    PASTED,
+    RUNNING_SUMS,
+    clamp,
+    filled,
+    fold,
+    fused,
+    running,
+)
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
 
-# --- dense columns, one lane in a tile ------------------------------------------------
+# --- dense columns, one setting in a tile ---------------------------------------------
 
 
 @njit(**PASTED)
-def lanes_of(values):
-    """Lanes of an array whose last axis they are; a constant where there is one."""
+def setting_count(values):
+    """Settings of an array whose last axis they are; a constant where there is one."""
     return 1
 
 
 @njit(**PASTED)
 def slopes(V, d):
-    """Write phi' at the margins V to d, both (n, lanes)."""
+    """Write phi' at the margins V to d, both (n, settings)."""
     v = V.reshape(V.size)
     derivatives = d.reshape(d.size)
     for i in range(v.shape[0]):
@@ -37,29 +46,29 @@ def slopes(V, d):
 
 @njit(**PASTED)
 def clipped_sums(A, j, d, clip, share, totals):
-    """Write each lane's sum over records of phi' x_ij to out (lanes,).
+    """Write each setting's sum over records of phi' x_ij to out (settings,).
 
-    A record's term is clipped to the lane's clip * share; d (n, lanes) is phi'.
+    A record's term is clipped to the setting's clip * share; d (n, settings) is phi'.
     """
     column = A[0][:, j]
     steep = d.reshape(d.size)
     bound = clip[0] * share
     partial_sums = running()
     n = steep.shape[0]
-    for start in range(0, n & -WIDE, WIDE):
-        for u in range(WIDE):
+    for start in range(0, n & -RUNNING_SUMS, RUNNING_SUMS):
+        for u in range(RUNNING_SUMS):
             partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
-    for start in range(n & -WIDE, n & -FEW, FEW):
-        for u in range(FEW):
+    for start in range(n & -RUNNING_SUMS, n & -LAST_SUMS, LAST_SUMS):
+        for u in range(LAST_SUMS):
             partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
-    for i in range(n & -FEW, n):
+    for i in range(n & -LAST_SUMS, n):
         partial_sums[0] += clamp(column[i] * steep[i], bound)
     totals[0] = fold(partial_sums)
 
 
 @njit(**PASTED)
 def moved(A, j, move, V):
-    """Add each lane's move * column j to its margins."""
+    """Add each setting's move * column j to its margins."""
     # move[0] is read before the loop, which has no vectors otherwise
     column = A[0][:, j]
     v = V.reshape(V.size)
@@ -70,7 +79,7 @@ def moved(A, j, move, V):
 
 @njit(**PASTED)
 def moved_apart(A, columns, move, V):
-    """As ``moved``, with a column of its own in each lane."""
+    """As ``moved``, with a column of its own in each setting."""
     moved(A, columns[0], move, V)
 
 
@@ -87,13 +96,13 @@ def sums_after(A, previous, move, V, d, j, clip, share, totals):
     bound = clip[0] * share
     partial_sums = running()
     n = V.size
-    for start in range(0, n & -WIDE, WIDE):
-        for u in range(WIDE):
+    for start in range(0, n & -RUNNING_SUMS, RUNNING_SUMS):
+        for u in range(RUNNING_SUMS):
             partial_sums[u] += _term(before, by, column, v, bound, start + u)
-    for start in range(n & -WIDE, n & -FEW, FEW):
-        for u in range(FEW):
+    for start in range(n & -RUNNING_SUMS, n & -LAST_SUMS, LAST_SUMS):
+        for u in range(LAST_SUMS):
             partial_sums[u] += _term(before, by, column, v, bound, start + u)
-    for i in range(n & -FEW, n):
+    for i in range(n & -LAST_SUMS, n):
         partial_sums[0] += _term(before, by, column, v, bound, i)
     totals[0] = fold(partial_sums)
 
@@ -104,26 +113,26 @@ def _term(before, by, column, v, bound, i):
     return clamp(column[i] * derivative(v[i]), bound)
 
 
-# --- sparse columns, several lanes in a tile ------------------------------------------
+# --- sparse columns, several settings in a tile ---------------------------------------
 
 
 @njit(**PASTED)
-def _lanes(values):
+def _settings(values):
     return values.shape[-1]
 
 
 @njit(**PASTED)
 def _slopes(V, d):
     for i in range(V.shape[0]):
-        for lane in range(lanes_of(V)):
-            d[i, lane] = derivative(V[i, lane])
+        for setting in range(setting_count(V)):
+            d[i, setting] = derivative(V[i, setting])
 
 
 @njit(**PASTED)
 def _sums(A, j, d, clip, share, totals):
     """Entries that are zero have a term of zero, which clipping does not change."""
     entries, rows, starts = A
-    if lanes_of(totals) == 1:  # in a register, which takes a third of the time
+    if setting_count(totals) == 1:  # in a register, which takes a third of the time
         clipped_sum = 0.0
         bound = clip[0] * share
         for e in range(starts[j], starts[j + 1]):
@@ -134,8 +143,8 @@ def _sums(A, j, d, clip, share, totals):
     for e in range(starts[j], starts[j + 1]):
         x = entries[e]
         steep = d[rows[e]]
-        for lane in range(lanes_of(totals)):
-            totals[lane] += clamp(x * steep[lane], clip[lane] * share)
+        for setting in range(setting_count(totals)):
+            totals[setting] += clamp(x * steep[setting], clip[setting] * share)
 
 
 @njit(**PASTED)
@@ -144,39 +153,39 @@ def _moved(A, j, move, V):
     for e in range(starts[j], starts[j + 1]):
         x = entries[e]
         margins = V[rows[e]]
-        for lane in range(lanes_of(move)):
-            margins[lane] += x * move[lane]
+        for setting in range(setting_count(move)):
+            margins[setting] += x * move[setting]
 
 
 @njit(**PASTED)
 def _apart(A, columns, move, V):
     entries, rows, starts = A
-    for lane in range(lanes_of(move)):
-        for e in range(starts[columns[lane]], starts[columns[lane] + 1]):
-            V[rows[e], lane] += move[lane] * entries[e]
+    for setting in range(setting_count(move)):
+        for e in range(starts[columns[setting]], starts[columns[setting] + 1]):
+            V[rows[e], setting] += move[setting] * entries[e]
 
 
 @njit(**PASTED)
 def _after(A, previous, move, V, d, j, clip, share, totals):
-    """Slopes change in the rows of the column only, and only if a lane moved."""
+    """Slopes change in the rows of the column only, and only if a setting moved."""
     entries, rows, starts = A
     farthest = 0.0
-    for lane in range(lanes_of(move)):
-        farthest = max(farthest, abs(move[lane]))
+    for setting in range(setting_count(move)):
+        farthest = max(farthest, abs(move[setting]))
     if farthest != 0.0:
         for e in range(starts[previous], starts[previous + 1]):
             x = entries[e]
             margins = V[rows[e]]
             steep = d[rows[e]]
-            for lane in range(lanes_of(move)):
-                margins[lane] += x * move[lane]
-                steep[lane] = derivative(margins[lane])
+            for setting in range(setting_count(move)):
+                margins[setting] += x * move[setting]
+                steep[setting] = derivative(margins[setting])
     _sums(A, j, d, clip, share, totals)
 
 
 # --- the storages ---------------------------------------------------------------------
 
-_ONE = {  # lane of a sparse problem
+_ONE = {  # setting of a sparse problem
     slopes: _slopes,
     clipped_sums: _sums,
     moved: _moved,
@@ -186,13 +195,13 @@ _ONE = {  # lane of a sparse problem
 _STORAGES: dict[str, dict[Any, Any]] = {
     "dense": {},
     "one": _ONE,
-    "sparse": {**_ONE, lanes_of: _lanes},
+    "sparse": {**_ONE, setting_count: _settings},
 }
 
 
-def compiled(problem: Problem, kernel: Any, lanes: int) -> Any:
-    """A copy of a kernel for the problem's storage and loss, and lanes of a tile."""
-    several = "one" if lanes == 1 else "sparse"
+def compiled(problem: Problem, kernel: Any, settings: int) -> Any:
+    """A copy of a kernel for the problem's storage and loss, and settings of a tile."""
+    several = "one" if settings == 1 else "sparse"
     return _compiled(problem.loss, several if problem.is_sparse else "dense", kernel)
 
 

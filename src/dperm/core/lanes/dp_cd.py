@@ -21,8 +21,8 @@ from dperm.core.compiled import KERNEL
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Lanes, mean_sensitivity, share
-from dperm.core.lanes.columns import lanes_of, moved, slopes, sums_after
+from dperm.core.lanes import BatchedSettings, mean_sensitivity, share
+from dperm.core.lanes.columns import moved, setting_count, slopes, sums_after
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger
 from dperm.core.solvers.options import at_least, one_of
 
@@ -79,8 +79,8 @@ def ledger(
     return Ledger((event,), given=(SMOOTHNESS,))
 
 
-def lane_bytes(problem: Problem) -> int:
-    """Bytes of margins (n), weights and averages (p) of a lane, held twice."""
+def bytes_per_setting(problem: Problem) -> int:
+    """Bytes of margins (n), weights and averages (p) of a setting, held twice."""
     return 16 * (problem.n + problem.p)
 
 
@@ -89,10 +89,10 @@ def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles)
     """Algorithm 1, lines 3 to 8; a move reaches the margins in the next step's sums."""
     n, p = shape
     l1, l2, lower, upper = psi
-    lanes = lanes_of(tiles)
-    total = np.empty(lanes)
-    move = np.zeros(lanes)
-    d = np.empty((n, lanes))
+    settings = setting_count(tiles)
+    total = np.empty(settings)
+    move = np.zeros(settings)
+    d = np.empty((n, settings))
     drift = n + p
     is_averaged = tiles.shape[1] > n + p
     for t in range(tiles.shape[0]):
@@ -107,23 +107,23 @@ def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles)
         for k in range(order.shape[0]):
             j = order[k]
             sums_after(A, previous, move, V, d, j, clip, share[j], total)
-            for lane in range(lanes):
-                gamma = step[lane] * inverse[j]
-                old = W[j, lane]
-                released = total[lane] / n + scale[lane] * share[j] * noise[k]
+            for setting in range(settings):
+                gamma = step[setting] * inverse[j]
+                old = W[j, setting]
+                released = total[setting] / n + scale[setting] * share[j] * noise[k]
                 shrink = 1.0 / (1.0 + gamma * l2)
                 new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
-                W[j, lane] = new
-                move[lane] = new - old
+                W[j, setting] = new
+                move[setting] = new - old
             if is_averaged:  # iterates of the period so far lack this move
-                for lane in range(lanes):
-                    W[drift + j, lane] += (since + k) * move[lane]
+                for setting in range(settings):
+                    W[drift + j, setting] += (since + k) * move[setting]
             previous = j
         moved(A, previous, move, V)
 
 
 class Run(driver.Run):
-    """DP-CD lanes. Their rows: weights (p), margins (n), and drift (p) of averages.
+    """A batch of DP-CD. Its rows: weights (p), margins (n), and drift (p) of averages.
 
     The drift is what all iterates of a period lack of its last one, summed up.
 
@@ -132,12 +132,12 @@ class Run(driver.Run):
     M : ndarray, shape (p,)
         Smoothness constants, by which coordinates step and are clipped.
     divisor, share : ndarray, shape (p,)
-        gamma_j is a lane's step over the divisor; C_j is its clip times the share.
+        gamma_j is a setting's step over the divisor; C_j is its clip times the share.
     """
 
     kernel = staticmethod(_steps)
 
-    def set_up(self, lanes: Lanes) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Begin the first period, with the step and threshold rules."""
         if self.problem.is_sparse:
             self.width = 64
@@ -146,10 +146,10 @@ class Run(driver.Run):
         total = self.total
         self.ends = sorted({total * k // count for k in range(1, count + 1)} - {0})
         self.began = 0  # step at which the period began
-        self.M = self.divisor = self.smoothness(lanes)
+        self.M = self.divisor = self.smoothness(settings)
         self.share = self.shares(self.M)
 
-    def smoothness(self, lanes: Lanes) -> np.ndarray:
+    def smoothness(self, settings: BatchedSettings) -> np.ndarray:
         """M_j of the problem, taken as public (as the paper does); shape (p,)."""
         return self.problem.smoothness
 
@@ -159,10 +159,10 @@ class Run(driver.Run):
             return share(M)
         return share(np.ones_like(M))
 
-    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
-        """Step, clip and noise scale of each lane, for a share of 1."""
-        scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
-        return lanes.step, lanes.clip, scale
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
+        """Step, clip and noise scale of each setting, for a share of 1."""
+        scale = settings.noise_scale(mean_sensitivity(settings.clip, self.problem.n))
+        return settings.step, settings.clip, scale
 
     def start(self) -> np.ndarray:
         """The margins at w = 0; the drift, if iterates are averaged."""

@@ -1,4 +1,4 @@
-"""Running a block of lanes from checkpoint to checkpoint."""
+"""Running a block of settings from checkpoint to checkpoint."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from typing import Any
 import numpy as np
 
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import streams
 
-DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a lane
-BLOCK_BYTES = 1 << 26  # of per-lane memory, for lanes that run at the same time
-SPARSE_BYTES = 1 << 30  # for sparse A, whose entries are read once for all lanes
+DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a setting
+BLOCK_BYTES = 1 << 26  # of per-setting memory, for settings that run at the same time
+SPARSE_BYTES = 1 << 30  # for sparse A, whose entries are read once for all settings
 
 
 @dataclass
 class Snapshot:
-    """Lanes at one checkpoint."""
+    """Settings at one checkpoint."""
 
     count: int  #: steps taken
     objective: np.ndarray  #: shape (L,)
-    #: shape (L,); lanes stopped at this checkpoint or before; they keep their last
+    #: shape (L,); settings stopped at this checkpoint or before; they keep their last
     #: values
     diverged: np.ndarray
     #: shape (L,) each; other measures of the weights
     measures: dict[str, np.ndarray]
-    #: time spent in steps so far, all lanes together, checkpoints not counted
+    #: time spent in steps so far, all settings together, checkpoints not counted
     seconds: float
 
 
 Measure = Callable[[np.ndarray], dict[str, np.ndarray]]
 
 
-def run_lanes(
+def run_batched(
     module: ModuleType,
     options: Any,
     problem: Problem,
-    lanes: Lanes,
+    settings: BatchedSettings,
     checkpoints: Sequence[int],
     seed: int,
     measure: Measure = lambda weights: {},
     workers: int = 1,
-    hopeless: float = DIVERGED,
+    stop_above: float = DIVERGED,
 ) -> list[Snapshot]:
-    """Run lanes of one solver and measure them at the checkpoints.
+    """Run settings of one solver and measure them at the checkpoints.
 
-    A lane's result depends only on its setting, the seed and the checkpoints before it
-    stopped: not on the other lanes, the blocks or the workers.
+    A setting's result depends only on its setting, the seed and the checkpoints before
+    it stopped: not on the other settings, the blocks or the workers.
 
     Parameters
     ----------
@@ -59,24 +59,24 @@ def run_lanes(
         Increasing numbers of steps; the last one ends the run.
     measure : callable
         Maps weights (L, p) to named arrays (L,); called at every checkpoint with the
-        lanes that have not diverged before. Nothing is measured by default.
+        settings that have not diverged before. Nothing is measured by default.
     workers : int
         Threads.
-    hopeless : float
-        An objective this many times F(0) ends a lane at the first of several
+    stop_above : float
+        An objective this many times F(0) ends a setting at the first of several
         checkpoints, as one that diverged. The objective is not private: this is for
         tuning by whoever holds the data, and no part of what is released.
     """
     memory = SPARSE_BYTES if problem.is_sparse else BLOCK_BYTES
-    size = max(workers, memory // module.lane_bytes(problem))
+    size = max(workers, memory // module.bytes_per_setting(problem))
     start = float(problem.objective(np.zeros(problem.p))[0])
-    shape = (len(checkpoints), len(lanes.step))
+    shape = (len(checkpoints), len(settings.step))
     objective = np.full(shape, start)
     diverged = np.zeros(shape, dtype=bool)
     measures = dict[str, np.ndarray]()
     seconds = np.zeros(shape[0])
     for low in range(0, shape[1], size):
-        block = lanes.take(slice(low, low + size))
+        block = settings.take(slice(low, low + size))
         done = 0
         began = time.perf_counter()
         alive = np.arange(low, low + len(block.step))
@@ -87,7 +87,7 @@ def run_lanes(
             done = count
             weights = run.weights
             seconds[k:] += time.perf_counter() - began
-            # of later checkpoints too, for lanes that stop here
+            # of later checkpoints too, for settings that stop here
             objective[k:, alive] = problem.objective(weights, workers)
             for name, measurements in measure(weights).items():
                 measured = measures.setdefault(
@@ -95,11 +95,11 @@ def run_lanes(
                 )
                 measured[k:, alive] = measurements
             del weights  # may be a large copy
-            limit = hopeless if k == 0 and shape[0] > 1 else DIVERGED
+            limit = stop_above if k == 0 and shape[0] > 1 else DIVERGED
             has_diverged = ~(objective[k, alive] <= limit * start)
             diverged[k:, alive[has_diverged]] = True
             alive = alive[~has_diverged]
-            if not len(alive):  # a run cannot go on without lanes
+            if not len(alive):  # a run cannot go on without settings
                 break
             if has_diverged.any():
                 run.keep(~has_diverged)

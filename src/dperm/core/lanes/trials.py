@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.engine import run_lanes
+from dperm.core.lanes import BatchedSettings
+from dperm.core.lanes.engine import run_batched
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import seeds_of as seeds_of
 
 POINT = ("step", "clip", "passes")
-BEST = 16  # points of a coarse grid that are kept
+KEPT_POINTS = 16  # points of a coarse grid that are kept
 
 
 class DivergedError(ValueError):
@@ -45,19 +45,24 @@ def noise(
     count = module.steps(problem, passes, options)
 
     def ledger(noise: float) -> Ledger:
+        """The releases at a noise multiplier, with what is taken as public."""
         releases: Ledger = module.ledger(problem, count, noise, options, calibration)
         return releases.assuming(*problem.given)
 
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
 
 
-def lanes(step: np.ndarray, clip: np.ndarray, calibration: Calibration) -> Lanes:
-    """Lanes under calibrated noise; step and clip (L,)."""
-    return Lanes(step, clip, calibration.noise_multiplier, calibration.calibration)
+def batched(
+    step: np.ndarray, clip: np.ndarray, calibration: Calibration
+) -> BatchedSettings:
+    """Settings under calibrated noise; step and clip (L,)."""
+    return BatchedSettings(
+        step, clip, calibration.noise_multiplier, calibration.calibration
+    )
 
 
 @dataclass(frozen=True)
-class Tried:
+class TunedRuns:
     """A chosen setting, and its results on seeds that were not used to choose it."""
 
     point: dict[str, float]  #: step, clip and passes
@@ -84,7 +89,7 @@ class Trials:
         )  # no reference to self
 
     def best(
-        self, points: Iterable[Point], seeds: Sequence[int], count: int = BEST
+        self, points: Iterable[Point], seeds: Sequence[int], count: int = KEPT_POINTS
     ) -> list[dict[str, float]]:
         """The ``count`` points of a grid of least mean objective over the seeds.
 
@@ -97,7 +102,7 @@ class Trials:
         for passes, rows in table.groupby("passes"):
             step = rows["step"].to_numpy()
             clip = rows["clip"].to_numpy()
-            ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
+            ended = self._ended(batched(step, clip, self.noise(passes)), passes, seeds)
             table.loc[rows.index, "mean"] = ended.mean(axis=0)
         table = table[np.isfinite(table["mean"])].sort_values(["mean", *POINT])
         if table.empty:
@@ -111,12 +116,12 @@ class Trials:
     def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
         """Final objective of one setting, run alone on each seed; (len(seeds),)."""
         step, clip = (np.full(1, point[key]) for key in ("step", "clip"))
-        side = lanes(step, clip, self.noise(point["passes"]))
+        side = batched(step, clip, self.noise(point["passes"]))
         return self._ended(side, point["passes"], seeds)[:, 0]
 
     def tried(
         self, points: Iterable[Point], seed: int, counts: tuple[int, int]
-    ) -> Tried:
+    ) -> TunedRuns:
         """Choose from a grid on some seeds, and run the choice on others.
 
         All seeds are derived from one; ``counts`` are those of tuning seeds and of
@@ -127,7 +132,7 @@ class Trials:
         tuning_seeds, later = counts
         seeds = seeds_of(seed, tuning_seeds + later)
         best = self.best(points, seeds[:tuning_seeds])[0]
-        return Tried(
+        return TunedRuns(
             best, self.noise(best["passes"]), self.fresh(best, seeds[tuning_seeds:])
         )
 
@@ -137,7 +142,7 @@ class Trials:
         finer: Iterable[Mapping[str, float]],
         seed: int,
         counts: tuple[int, int],
-    ) -> Tried:
+    ) -> TunedRuns:
         """As ``tried``, on the settings around the best of a coarse grid.
 
         The coarse grid is run on one seed. Its best points run again on all tuning
@@ -151,9 +156,11 @@ class Trials:
         ]
         return self.tried(around, seed, counts)
 
-    def _ended(self, side: Lanes, passes: float, seeds: Sequence[int]) -> np.ndarray:
-        """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
+    def _ended(
+        self, side: BatchedSettings, passes: float, seeds: Sequence[int]
+    ) -> np.ndarray:
+        """Final objectives, infinite where one diverged, shape (len(seeds), L)."""
         count = self.module.steps(self.problem, passes, self.options)
         arguments = (self.module, self.options, self.problem, side, [count])
-        ends = [run_lanes(*arguments, int(seed))[-1] for seed in seeds]
+        ends = [run_batched(*arguments, int(seed))[-1] for seed in seeds]
         return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])

@@ -17,8 +17,8 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.strict import estimate, is_closed_form
 
-LEAST = 2.0**-30
-MOST = 2.0**60  # noise multipliers searched
+MIN_NOISE = 2.0**-30
+MAX_NOISE = 2.0**60  # noise multipliers searched
 
 TOLERANCE_CLOSED = 1e-7
 TOLERANCE_GRID = 2e-4  # relative, of the noise multiplier
@@ -95,10 +95,12 @@ def calibrate(
 
     @cache
     def price(multiplier: float) -> float:
+        """Epsilon at a noise multiplier by the chosen accountant."""
         return epsilon_of(ledger_of(multiplier), delta, calibration)
 
     @cache
     def near(multiplier: float, *tolerance: float) -> float:
+        """An estimate of epsilon at a noise multiplier, from a coarse grid."""
         return estimate(ledger_of(multiplier), delta, *tolerance)
 
     if math.isinf(epsilon):
@@ -130,12 +132,28 @@ def _near(
         near = smallest(lambda multiplier: cost(multiplier, COARSE), target, 2e-3)
         ends = [max(cost(near * k, COARSE), 1e-300) for k in (1.0, 1.01)]
         slope = math.log(ends[0] / ends[1]) / math.log(1.01)
-    for bound in (cost, cost, *[price] * 4) if slope > 0 else ():
-        spare = math.log(target / min(max(bound(near), 1e-300), 1e300)) / slope
-        if bound is price and 0 <= spare * min(max(slope, 1), 2) < TOLERANCE_GRID:
+    if slope <= 0:
+        return smallest(price, target, TOLERANCE_GRID)
+    for _ in range(2):
+        near *= _correction(cost(near), target, slope)
+    for _ in range(4):
+        epsilon = price(near)
+        spare = _spare(epsilon, target, slope)
+        if 0 <= spare * min(max(slope, 1), 2) < TOLERANCE_GRID:
             return near
-        near *= math.exp(min(max(TOLERANCE_GRID / 4 - spare, -0.1), 0.1))
+        near *= _correction(epsilon, target, slope)
     return smallest(price, target, TOLERANCE_GRID)
+
+
+def _spare(epsilon: float, target: float, slope: float) -> float:
+    """Logarithm of the factor by which less noise would reach the target."""
+    return math.log(target / min(max(epsilon, 1e-300), 1e300)) / slope
+
+
+def _correction(epsilon: float, target: float, slope: float) -> float:
+    """The factor to a multiplier a little above the target's, by a tenth at most."""
+    step = TOLERANCE_GRID / 4 - _spare(epsilon, target, slope)
+    return math.exp(min(max(step, -0.1), 0.1))
 
 
 def smallest(
@@ -161,6 +179,7 @@ def smallest(
     ends = {math.log(lower): lower, math.log(upper): upper}  # not computed again
 
     def excess(log: float) -> float:
+        """Logarithm of the cost over the target at a logarithm of noise."""
         clipped_cost = min(
             max(cached_cost(ends.get(log, math.exp(log))), 1e-300), 1e300
         )
@@ -181,7 +200,7 @@ def _bracket(
     """
     lower = 0.0
     while cost(upper) > target:
-        if upper >= MOST:
+        if upper >= MAX_NOISE:
             raise UnreachableTargetError(
                 f"epsilon {target} is out of reach: {cost(upper)} whatever the noise"
             )
@@ -189,7 +208,7 @@ def _bracket(
         upper = upper * factor
         factor = min(factor**2, 2.0)
     while not lower:
-        if upper <= LEAST:
+        if upper <= MIN_NOISE:
             return upper, upper
         if cost(upper / factor) > target:
             lower = upper / factor

@@ -38,8 +38,8 @@ RADIUS = "l1 norm of the solution"
 LABEL_SCALE = "root mean square of labels"
 STANDARDISATION = "standardisation of columns"
 LABEL_MEAN = "mean of labels"
-COLUMNS = "which columns are zero"
-WHOLE = "which records are whole"
+ZERO_COLUMNS = "which columns are zero"
+COMPLETE_RECORDS = "which records are whole"
 EXACT_MINIMA = "exactness of minima"  # not a constant but an assumption of a proof
 
 
@@ -47,7 +47,7 @@ def missing_values(rule: str | None) -> tuple[str, ...]:
     """Names of what a rule for missing values (mean, median, drop) takes as public."""
     if rule is None:
         return ()
-    return (WHOLE if rule == "drop" else f"{rule} of columns",)
+    return (COMPLETE_RECORDS if rule == "drop" else f"{rule} of columns",)
 
 
 def united(*groups: Iterable[str]) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ reveal the data (Mironov 2012, "On significance of the least significant bits fo
 differential privacy"). Models to be published are fitted with ``release=True``, whose
 noise is discrete, exact and drawn elsewhere (:mod:`dperm.solvers.exact_noise`).
 
-Every draw passes through :func:`handed`, where a listener can record it or substitute
-other numbers (:func:`heard`). An audit observes any solver this way. A draw advances
-its generator `rng`; `size` is the shape, filled in row-major order.
+Every draw passes through :func:`deliver`, where a listener can record it or substitute
+other numbers (:func:`listening`). An audit observes any solver this way. A draw
+advances its generator `rng`; `size` is the shape, filled in row-major order.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _listeners: list[Listener] = []
 
 
 @contextmanager
-def heard(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener) -> Iterator[None]:
     """Pass every draw of any module, in any thread, to a listener, in order.
 
     The kind of a draw is gaussian, laplace, gumbel or generalised_gaussian.
@@ -108,14 +108,14 @@ def heard(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def handed(
+def deliver(
     kind: str, unit: NDArray[np.float64], order: float = 2.0
 ) -> NDArray[np.float64]:
     """The numbers to use for a draw of unit scale: these, or the listener's."""
     return _listeners[-1](kind, unit, order) if _listeners else unit
 
 
-MANY = 4096  # numbers that are drawn faster by compiled code
+MIN_COMPILED = 4096  # numbers that are drawn faster by compiled code
 
 
 def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -125,13 +125,13 @@ def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]
     """
     draw: Callable[..., NDArray[np.float64]] = rng.standard_normal
     count = math.prod(size) if isinstance(size, tuple) else size
-    if count >= MANY and type(rng) is Generator:
+    if count >= MIN_COMPILED and type(rng) is Generator:
         from dperm.core.privacy import ziggurat  # a compiler, which few draws need
 
         if type(rng.bit_generator) is PCG64 and ziggurat.agrees():
             draw = partial(ziggurat.drawn, rng)
     normal = draw(size)
-    return handed("gaussian", normal)
+    return deliver("gaussian", normal)
 
 
 def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
@@ -144,12 +144,12 @@ def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
     if not _listeners:
         return np.asarray(rng.laplace(loc=0.0, scale=scales))
     unit = np.asarray(rng.laplace(loc=0.0, scale=np.ones_like(scales)))
-    return np.asarray(scales * handed("laplace", unit))
+    return np.asarray(scales * deliver("laplace", unit))
 
 
 def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
     """Return standard Gumbel noise, distribution function exp(-exp(-x))."""
-    return handed("gumbel", -np.log(rng.standard_exponential(size)))
+    return deliver("gumbel", -np.log(rng.standard_exponential(size)))
 
 
 def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> NDArray:
@@ -165,7 +165,7 @@ def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> ND
     raw = words.astype("<u8", copy=False).reshape(rows, -1).view(np.uint8)
     flipped = np.unpackbits(raw, axis=1, bitorder="little")[:, :columns]
     drawn *= 1 - 2 * flipped.view(np.int8)  # a negation under a mask takes 9 ns each
-    return handed("laplace", drawn)
+    return deliver("laplace", drawn)
 
 
 def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -178,7 +178,7 @@ def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.floa
     flat = noise.reshape(-1)
     bits = np.frombuffer(rng.bytes(-(-flat.size // 8)), dtype=np.uint8)
     flat *= 1 - 2 * np.unpackbits(bits, count=flat.size).view(np.int8)
-    return handed("laplace", noise)
+    return deliver("laplace", noise)
 
 
 def signed_noisy_max(

@@ -169,15 +169,22 @@ def epsilon_on_grid(
 
 
 def _crossing(losses: Array, masses: Array, delta: float) -> float:
-    """The epsilon at which sum (1 - e^(epsilon - loss))+ masses falls to delta."""
+    """The epsilon at which sum (1 - e^(epsilon - loss))+ masses falls to delta.
+
+    Over the losses above epsilon this sum is a - e^epsilon b, with a the sum of their
+    masses and b that of e^-loss masses.
+    """
     a = np.cumsum(masses[::-1])[::-1]
-    b = np.cumsum((masses * np.exp(-np.maximum(losses, 0.0)))[::-1])[::-1]
-    above = np.flatnonzero(a - np.exp(np.clip(losses, 0.0, EXPONENT)) * b > delta)
+    discounted = masses * np.exp(-np.maximum(losses, 0.0))
+    b = np.cumsum(discounted[::-1])[::-1]
+    deltas = a - np.exp(np.clip(losses, 0.0, EXPONENT)) * b
+    above = np.flatnonzero(deltas > delta)
     cell = int(above[-1]) + 1 if above.size else int(np.argmax(masses > 0))
     if cell == losses.size or delta <= 0:
         return math.inf
     inside = (a[cell] - delta) / b[cell] if b[cell] > 0 else math.inf
-    return max(min(math.log(max(inside, 1.0)), float(losses[cell])), 0.0)
+    epsilon = math.log(max(inside, 1.0))
+    return max(min(epsilon, float(losses[cell])), 0.0)
 
 
 def discretise(profile: Profile, top: float, interval: float) -> Release:
@@ -210,6 +217,7 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
     coarse = [release.on_nodes(width) for release in releases]
 
     def bound(order: float) -> float:
+        """Chernoff's bound on epsilon at an order."""
         terms = [merged.count * merged.tilted(order * width)[1] for merged in coarse]
         cumulant = sum(terms)
         power = order / interval
@@ -292,6 +300,7 @@ def largest_losses(profiles: Sequence[Profile], delta: float) -> list[float]:
 
 def _largest_loss(profile: Profile, mass: float) -> float:
     def beyond(loss: float) -> float:
+        """The profile's delta at a loss."""
         return float(profile.delta(np.array([loss]))[0])
 
     mass += beyond(EXPONENT)

@@ -131,6 +131,7 @@ def read_epsilon(mu: float, sampled: list[SampledGaussian], delta: float) -> flo
     spare = delta - float(law.sf(largest))
 
     def excess(epsilon: float) -> float:
+        """The mean delta above what may be spent, at an epsilon; it falls."""
         costs = [gaussian_delta(epsilon, shift) if shift else 0.0 for shift in mus]
         return float(chances @ np.array(costs)) - spare
 
@@ -191,6 +192,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     upper = gaussian_renyi_epsilon(mu**2 / 2, delta)
 
     def excess(epsilon: float) -> float:
+        """Relative excess of delta at an epsilon; it falls."""
         return float(gaussian_delta(epsilon, mu)) / delta - 1
 
     return float(

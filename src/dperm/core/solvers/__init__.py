@@ -15,7 +15,7 @@ few; ``SAME_STEPS`` if a step has one size for all weights, as it has then too.
 
 A module of this package stands in ``PLACES`` and belongs to the family of its folder. A
 user's own module (:func:`~dperm.core.names.own_module`) declares ``FAMILY``; the
-default is lanes. No solver depends on files, grids or seeds.
+default is ``lanes``. No solver depends on files, grids or seeds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from dperm.core.names import hint, place
 
 # What a module must define, by family.
 OFFERED = {
-    "lanes": "Options steps ledger lane_bytes Run Run.advance Run.keep Run.released",
+    "lanes": "Options steps ledger bytes_per_setting "
+    "Run Run.advance Run.keep Run.released",
     "frank_wolfe": "Options steps ledger noise Run Run.advance Run.releases",
     "streams": "Options noise Run Run.releases Run.solve",
     "fits": "Options ledger refuses Run Run.releases",

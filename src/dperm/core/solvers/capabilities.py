@@ -1,4 +1,4 @@
-"""Whether a solver of lanes supports a problem, before anything runs."""
+"""Whether a batched solver supports a problem, before anything runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def obstacle(
     problem: schema.ProblemSection,
     sparse: bool | None = None,
 ) -> str:
-    """Why a solver cannot run lanes on a problem; empty if it can.
+    """Why a solver cannot run a batch on a problem; empty if it can.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def obstacle(
     kind = solvers.family(module)
     if kind != "lanes":
         return (
-            f"{name} is no solver of lanes but of the family {kind}, which takes no "
+            f"{name} is no batched solver but of the family {kind}, which takes no "
             "grid of steps and clips: call it from a sweep"
         )
     sparse = kept_sparse(problem.dataset) if sparse is None else sparse

@@ -17,9 +17,23 @@ from dperm.papers.arena import ranking
 from dperm.pipeline import digests
 
 SHOWN = [
-    *("problem", "algorithm", "epsilon", "tuning", "mean", "ci_low", "ci_high"),
-    *("metric", "test", "true_epsilon", "seconds", "n", "p", "loss", "data"),
-    *("status", "reason"),
+    "problem",
+    "algorithm",
+    "epsilon",
+    "tuning",
+    "mean",
+    "ci_low",
+    "ci_high",
+    "metric",
+    "test",
+    "true_epsilon",
+    "seconds",
+    "n",
+    "p",
+    "loss",
+    "data",
+    "status",
+    "reason",
 ]
 
 

@@ -43,6 +43,7 @@ def minimum(
     step = 1.0 / (_SAFETY * problem.loss.curvature * top / problem.n)
 
     def slope(x: np.ndarray) -> np.ndarray:
+        """Gradient of the smooth part at x; (d,)."""
         margins = columns.matrix @ x + problem.offset
         return columns.products(problem.derivatives(margins)) / problem.n
 

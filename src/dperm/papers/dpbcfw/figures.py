@@ -17,7 +17,7 @@ from dperm.papers.dpbcfw.tables import NUMBER, READING, last, read
 from dperm.present import drawing, looks
 from dperm.present.drawing import Picture, Rows
 from dperm.present.intervals import power
-from dperm.present.looks import Look
+from dperm.present.looks import Style
 from dperm.present.tables import groups, where
 
 LARGER = (
@@ -59,16 +59,16 @@ def losses(cells: Iterable[Cell], columns: int, size: tuple[float, float]) -> Pi
             rows += drawing.against(runs, "iteration", "relative", panel, label)
     points = drawing.frame(rows)
     axes = {"xlabel": "iteration", "ylabel": "loss / loss at 0", "yscale": "log"}
-    look = {"columns": columns, "size": size, "shared": "row"}
-    return _picture(points, titles, axes, note=explained(points), **look)
+    layout = {"columns": columns, "size": size, "shared": "row"}
+    return _picture(points, titles, axes, note=explained(points), **layout)
 
 
 def _picture(
-    points: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **style: Any
+    points: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **layout: Any
 ) -> Picture:
     """A picture with a legend, whose families of curves go from dark to light."""
     styles = hues(points["algorithm"].unique())
-    return Picture(points, titles, axes, looks=styles, **style)
+    return Picture(points, titles, axes, styles=styles, **layout)
 
 
 def explained(points: pd.DataFrame) -> str:
@@ -79,8 +79,8 @@ def explained(points: pd.DataFrame) -> str:
     return LARGER if (ours["mean"] < ours["panel"].map(alone)).any() else ""
 
 
-def hues(names: Iterable[str]) -> dict[str, Look]:
-    """Looks of unordered kinds by hue, of ordered families from dark to light."""
+def hues(names: Iterable[str]) -> dict[str, Style]:
+    """Styles of unordered kinds by hue, of ordered families from dark to light."""
     central = ("FW", "DP-FW")
     ours = [name for name in names if name not in central]
     styles = looks.of(central)
@@ -90,7 +90,7 @@ def hues(names: Iterable[str]) -> dict[str, Look]:
     marks = zip(
         unordered, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False
     )
-    return styles | {name: looks.look(hue, "-", mark) for name, hue, mark in marks}
+    return styles | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
 
 
 def percent(share: float) -> str:
@@ -244,7 +244,7 @@ def samples(config: Config, product: Product, problems: list[str]) -> Picture:
     picture = _picture(points, titles, axes, labels=labels, columns=2, size=(3.4, 2.1))
     return replace(
         picture,
-        looks={name: styles[head] for name, head in heads.items()},
+        styles={name: styles[head] for name, head in heads.items()},
         ticks=sizes.tolist(),
         note="dotted: the slope of Theorem 4",
     )
@@ -261,13 +261,13 @@ def slope(runs: pd.DataFrame) -> str:
 # --- Corollary 1 and Remark 4 ---------------------------------------------------------
 
 TRAFFIC = {  # looks; up and down along a run nearly coincide
-    "measured, T of Theorem 4": looks.look("#0072B2", "-", "o"),
-    "measured, T tuned": looks.look("#D55E00", "-", "s"),
-    "Corollary 1": looks.look("#009E73", "--", "^"),
-    "one-shot sketch": looks.look("#595959", "-.", "D"),
-    "up, measured": looks.look("#D55E00", "-", "v"),
-    "up, if each were sent": looks.look("#CC79A7", "--", "P"),
-    "down, measured": looks.look("#332288", ":", "x"),
+    "measured, T of Theorem 4": looks.style("#0072B2", "-", "o"),
+    "measured, T tuned": looks.style("#D55E00", "-", "s"),
+    "Corollary 1": looks.style("#009E73", "--", "^"),
+    "one-shot sketch": looks.style("#595959", "-.", "D"),
+    "up, measured": looks.style("#D55E00", "-", "v"),
+    "up, if each were sent": looks.style("#CC79A7", "--", "P"),
+    "down, measured": looks.style("#332288", ":", "x"),
 }
 HEAD = 16  # bytes of a message besides its numbers: their count and a signed index
 
@@ -316,8 +316,8 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     )
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    look = {"own": panel_axes, "columns": len(budgets), "size": (3.4, 2.2)}
-    return Picture(drawing.frame(rows), titles, axes, looks=TRAFFIC, **look)
+    layout = {"own": panel_axes, "columns": len(budgets), "size": (3.4, 2.2)}
+    return Picture(drawing.frame(rows), titles, axes, styles=TRAFFIC, **layout)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
@@ -376,8 +376,13 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     seen = points[points["panel"].isin(panel_titles)]
     axes = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
     axes |= {"xscale": "log", "ylim": (0.0, TOP)}
-    look = {"columns": 2, "size": (3.4, 1.7), "shared": "all", "note": explained(seen)}
-    return _picture(points, panel_titles, axes, **look)
+    layout = {
+        "columns": 2,
+        "size": (3.4, 1.7),
+        "shared": "all",
+        "note": explained(seen),
+    }
+    return _picture(points, panel_titles, axes, **layout)
 
 
 def _with_more(few: pd.DataFrame, many: pd.DataFrame) -> pd.DataFrame:

@@ -135,7 +135,7 @@ def _run(
     )
 
 
-class Printed(NamedTuple):
+class CurvatureRow(NamedTuple):
     """A row of Table III, with the expected curvature of Propositions 2 to 4.
 
     ``existing_`` are those of the analysis made for the sampling alone; NaN where there
@@ -150,7 +150,7 @@ class Printed(NamedTuple):
 
 def table3(
     columns: Columns, width: float, start: float, tau: int, nodes: int, t: int
-) -> dict[str, Printed]:
+) -> dict[str, CurvatureRow]:
     """Table III on least squares over a box with sides of ``width``, by sampling.
 
     Existing constants are the global curvature by the top eigenvalue, the product
@@ -168,10 +168,10 @@ def table3(
     serial = 2 * d * (start + total) / (t + 2 * d)
     several = 2 * d * (start + nice) / (tau**2 * t + 2 * d)
     rows = (
-        Printed(1.0, full_gradient, full_gradient, 2 * full_gradient / (t + 2)),
-        Printed(1 / d, total, total / d, serial),
-        Printed(tau / d, nice, nice, several),
-        Printed((nodes * tau / d) ** 2, nan, spread, nan),
+        CurvatureRow(1.0, full_gradient, full_gradient, 2 * full_gradient / (t + 2)),
+        CurvatureRow(1 / d, total, total / d, serial),
+        CurvatureRow(tau / d, nice, nice, several),
+        CurvatureRow((nodes * tau / d) ** 2, nan, spread, nan),
     )
     return dict(zip(SAMPLINGS, rows, strict=True))
 
@@ -229,7 +229,7 @@ def pair_maxima(columns: Columns, nodes: int) -> tuple[float, float, float]:
 
 
 PRECISION = 1e-7  # gap of f* on the ball over f(0)
-MOST = 20_000  # steps towards f*
+MAX_STEPS = 20_000  # steps towards f*
 PASSES = 30  # iterations times p_min, at least
 POINTS = 12  # iterations at which a rate is read, equally spaced in logarithms
 ORDERED = ("elementary", "tau-nice", "(K, tau)-distributed", "uniform serial")
@@ -247,7 +247,7 @@ def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) ->
     rows = Rows()
     tau = round(chance * instance.problem.p)
     radius = point["share"] * instance.radius
-    ball_loss, open_ = instance.minimum(point["share"], PRECISION, MOST)
+    ball_loss, open_ = instance.minimum(point["share"], PRECISION, MAX_STEPS)
     sets = {
         "ball": (radius, ball_loss - open_),
         "box": (instance.largest, box_least(instance)),

@@ -24,18 +24,18 @@ import numpy as np
 
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes, dp_cd
-from dperm.core.lanes.dp_cd import lane_bytes, steps
+from dperm.core.lanes import BatchedSettings, dp_cd
+from dperm.core.lanes.dp_cd import bytes_per_setting, steps
 from dperm.core.privacy.calibration import smallest
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.core.solvers import options as checks
 
-__all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
+__all__ = ["Options", "Run", "bytes_per_setting", "ledger", "steps"]
 
 LEVELS = np.exp2(np.arange(-20, 31))  # 1e-6 to 1e9; values outside count at the ends
-SURE = 4.0  # standard deviations of noise that a level's count must exceed
+CERTAIN_DEVIATIONS = 4.0  # standard deviations of noise that a count must exceed
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarra
     counting, averaging = events(problem, options)
     counts = counted(problem.A)
     counts = counts + counting.scale * gaussian(streams.smoothness, counts.shape)
-    holds = counts > SURE * counting.scale
+    holds = counts > CERTAIN_DEVIATIONS * counting.scale
     top = np.where(holds.any(axis=1), len(LEVELS) - 1 - holds[:, ::-1].argmax(1), 0)
     bounds = LEVELS[top]
     means = clipped_means(problem.A, bounds)
@@ -114,8 +114,8 @@ def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarra
 class Run(dp_cd.Run):
     """DP-CD that steps and clips by the estimated constants."""
 
-    def smoothness(self, lanes: Lanes) -> np.ndarray:
-        """Noisy M_j, one release for all lanes of the run; shape (p,).
+    def smoothness(self, settings: BatchedSettings) -> np.ndarray:
+        """Noisy M_j, one release for all settings of the run; shape (p,).
 
         Raises
         ------

@@ -14,7 +14,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import grid as grids
 from dperm.core.experiment import schema
-from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes import BatchedSettings, dp_cd, trials
 from dperm.kinds.sweeps import ends, problem_of, refined
 from dperm.papers.dpcd import levels, theory
 from dperm.solvers.lanes import dp_cd_priv
@@ -155,8 +155,9 @@ def lower_bound(
         def ended(
             several: list[int], count: int, noise: float, problem: Any = problem
         ) -> Any:
-            lanes = Lanes(side, clips, noise, STRICT)
-            return ends(dp_cd, options, problem, lanes, count * p, several)
+            """Final objectives of some runs with so many sweeps and that noise."""
+            settings = BatchedSettings(side, clips, noise, STRICT)
+            return ends(dp_cd, options, problem, settings, count * p, several)
 
         for calibration in (STRICT, "none"):
             tunings = []

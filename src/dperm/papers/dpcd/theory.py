@@ -13,7 +13,7 @@ import numpy as np
 
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 
@@ -127,12 +127,12 @@ class AsPrinted(dp_cd.Run):
         options = dp_cd.Options("uniform", periods=periods)
         # a deviation of sqrt(12 T K log(1 / delta)) L_j / (n epsilon), Theorem 3.1
         noise = problem.n / 2 * math.sqrt(12 * count * rate)
-        lanes = Lanes(np.ones(1), np.ones(1), noise)
-        super().__init__(problem, lanes, streams(seed), options, total=count)
+        settings = BatchedSettings(np.ones(1), np.ones(1), noise)
+        super().__init__(problem, settings, streams(seed), options, total=count)
         self.advance(count)
 
     def shares(self, M: np.ndarray) -> np.ndarray:
-        """L_j, as the lane's clip is 1."""
+        """L_j, as the setting's clip is 1."""
         return self.lipschitz
 
 

@@ -14,7 +14,7 @@ from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
-from dperm.present.looks import look
+from dperm.present.looks import style
 from dperm.present.tables import where
 
 SPARSITY = 5  # tau of Figure 2
@@ -114,11 +114,11 @@ def selection(config: Config, product: Product, problems: list[str]) -> Picture:
         rows += drawing.values(panel, "power of p", numbers, power, "line")
     axes = {"xlabel": "features $p$", "xscale": "log"}
     axes["ylabel"] = "excess / that of $w$ = 0"
-    looks = {
-        "exact law": look("#0072B2", "-", "o"),
-        "runs": look("#D55E00", "", "s"),
-        "log p": look("#0072B2", ":"),
-        "power of p": look("#757575", ":"),
+    styles = {
+        "exact law": style("#0072B2", "-", "o"),
+        "runs": style("#D55E00", "", "s"),
+        "log p": style("#0072B2", ":"),
+        "power of p": style("#757575", ":"),
     }
     return Picture(
         drawing.frame(rows),
@@ -127,6 +127,6 @@ def selection(config: Config, product: Product, problems: list[str]) -> Picture:
         {"both": {"yscale": "log"}},
         columns=2,
         size=(3.4, 2.6),
-        looks=looks,
+        styles=styles,
         note="dotted: like log p (blue) and like a power of p (grey), through the ends",
     )

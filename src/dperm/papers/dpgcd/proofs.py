@@ -19,6 +19,7 @@ def noisy_max_step(gap: float, pure: float) -> Argument:
     """
 
     def log_chance(distance: float) -> float:
+        """Logarithm of the chance that two Laplace draws lie so far apart."""
         return -distance + math.log1p(distance / 2)
 
     ratio = log_chance(gap - 2 * pure) - log_chance(gap)

@@ -16,7 +16,7 @@ from dperm.core.experiment import grid as grids
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import SolverJob
-from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes import BatchedSettings, dp_cd, trials
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
@@ -25,7 +25,7 @@ from dperm.papers.dpgcd import largest, theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
-LANES: dict[str, tuple[Any, Any]] = {
+SOLVERS: dict[str, tuple[Any, Any]] = {
     "DP-GCD": (dp_gcd, dp_gcd.Options()),
     "DP-CD": (dp_cd, dp_cd.Options("uniform")),
     "DP-SGD": (dp_sgd, dp_sgd.Options()),
@@ -58,7 +58,7 @@ def growth(
     scaled = [
         grid_point | {"clip": grid_point["clip"] * scale} for grid_point in points
     ]
-    tuning_trials = trials.Trials(problem, *LANES[point["algorithm"]], STRICT)
+    tuning_trials = trials.Trials(problem, *SOLVERS[point["algorithm"]], STRICT)
     tuning = tuning_trials.tried(scaled, seed, (TRANSCRIPTS, fresh))
     start = float(problem.objective(np.zeros((1, instance.p)))[0]) - optimum.value
     shared_columns = {"support": int(optimum.support.sum()), "start": start}
@@ -105,14 +105,17 @@ def selection(
     ``records``: the noise is less by this factor, so that n epsilon over the Lipschitz
     constants is the same for every p. ``share`` is the excess over that of w = 0.
     """
-    module, options = LANES[point["algorithm"]]
+    module, options = SOLVERS[point["algorithm"]]
     problem = decaying(int(point["p"]), tau, epsilon, delta)
     clip = np.full(1, problem.n * math.sqrt(problem.p))  # max |w*_j| = 1: no clipping
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
 
     def ended(count: int, several: list[int]) -> np.ndarray:
+        """Final objectives of the runs after so many iterations."""
         calibrated = trials.noise(problem, module, options, count, STRICT)
-        side = Lanes(np.ones(1), clip, calibrated.noise_multiplier / records, STRICT)
+        side = BatchedSettings(
+            np.ones(1), clip, calibrated.noise_multiplier / records, STRICT
+        )
         return ends(module, options, problem, side, count, several)[:, 0]
 
     tried = [int(point["iterations"])] if point["iterations"] else counts
@@ -139,7 +142,7 @@ def selection_law(
     p may be any number. The noise is that of a small problem of the same kind, on
     which it does not depend.
     """
-    module, options = LANES["DP-GCD"]
+    module, options = SOLVERS["DP-GCD"]
     count = int(point["iterations"])
     problem = decaying(2 * tau, tau, epsilon, delta)
     noise = trials.noise(problem, module, options, count, STRICT)
@@ -211,17 +214,21 @@ def coordinates(
     best = means.loc[means["mean"].idxmin()]
     method = (job.problem, job.module, job.options)
     step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
-    lanes = trials.lanes(step, clip, trials.noise(*method, best["passes"], CALIBRATION))
+    settings = trials.batched(
+        step, clip, trials.noise(*method, best["passes"], CALIBRATION)
+    )
     count = job.steps(best["passes"])
     shared_columns = {"p": job.problem.p, "passes": best["passes"]}
     return [
-        {**shared_columns, "run": number, **_taken(job, lanes, count, run_seed)}
+        {**shared_columns, "run": number, **_taken(job, settings, count, run_seed)}
         for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
 
 
-def _taken(job: SolverJob, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
-    run = job.module.Run(job.problem, lanes, streams(seed), job.options, total=count)
+def _taken(
+    job: SolverJob, settings: BatchedSettings, count: int, seed: int
+) -> dict[str, Any]:
+    run = job.module.Run(job.problem, settings, streams(seed), job.options, total=count)
     times = np.zeros(job.problem.p, dtype=int)
     for _ in range(count):
         run.advance(1)

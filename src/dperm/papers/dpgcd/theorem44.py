@@ -19,11 +19,11 @@ from dperm.core.erm.problem import Problem
 from dperm.core.privacy.mechanisms import laplace, streams
 
 WRONG = 0.05  # zeta, the chance that a bound is exceeded
-LONGEST = 10_000  # iterations that are considered, and run
+MAX_ITERATIONS = 10_000  # iterations that are considered, and run
 
 
 @dataclass(frozen=True)
-class Known:
+class BoundConstants:
     """Constants of the bounds; f includes the ridge, as in the theorems."""
 
     #: L, M: shape (p,); component Lipschitz constants of a record's loss, and
@@ -54,7 +54,7 @@ class Known:
         return 2 * (self.scale(n, T) * often) ** 2 / float(self.M.min())
 
 
-def known(problem: Problem, optimum: Optimum) -> Known:
+def known(problem: Problem, optimum: Optimum) -> BoundConstants:
     """The constants of a problem with a Lipschitz loss and a ridge.
 
     Raises
@@ -72,7 +72,7 @@ def known(problem: Problem, optimum: Optimum) -> Known:
     M = problem.smoothness + penalty.l2
     w = optimum.w
     start = float(problem.objective(np.zeros((1, problem.p)))[0]) - optimum.value
-    return Known(
+    return BoundConstants(
         L,
         M,
         penalty.l2 / float(M.max()),
@@ -84,7 +84,7 @@ def known(problem: Problem, optimum: Optimum) -> Known:
     )
 
 
-def convex(facts: Known, n: int) -> tuple[int, float]:
+def convex(facts: BoundConstants, n: int) -> tuple[int, float]:
     """T of Theorem 4.4, and equation 28."""
     size = (n * facts.epsilon / float(facts.L.max())) ** 2
     R = facts.radius
@@ -93,17 +93,18 @@ def convex(facts: Known, n: int) -> tuple[int, float]:
     return T, 8 * R**2 / T + math.sqrt(32 * R**2 * facts.noise(n, T))
 
 
-def strongly_convex(facts: Known, n: int) -> tuple[int, float]:
+def strongly_convex(facts: BoundConstants, n: int) -> tuple[int, float]:
     """The T with the least bound, and equation 54."""
     mu = facts.mu / facts.p
 
     def bound(T: int) -> float:
+        """The theorem's bound after T iterations."""
         return (1 - mu / 4) ** T * facts.start + 4 * facts.noise(n, T) / mu
 
     return _least(bound)
 
 
-def quasi_sparse(facts: Known, n: int) -> tuple[int, float]:
+def quasi_sparse(facts: BoundConstants, n: int) -> tuple[int, float]:
     """The T with the least bound over tau, and equation 66; iterates are T-sparse."""
 
     def of(tau: int) -> tuple[int, float]:
@@ -111,6 +112,7 @@ def quasi_sparse(facts: Known, n: int) -> tuple[int, float]:
         missed = float(facts.M.max()) * (facts.p - tau) * largest_missed**2
 
         def bound(T: int) -> float:
+            """The theorem's bound after T iterations."""
             wide = min(T, facts.p) + tau
             remaining = (1 - facts.mu / (4 * wide)) ** T * facts.start
             return (
@@ -125,7 +127,7 @@ def quasi_sparse(facts: Known, n: int) -> tuple[int, float]:
     )
 
 
-CASES: dict[str, Callable[[Known, int], tuple[int, float]]] = {
+CASES: dict[str, Callable[[BoundConstants, int], tuple[int, float]]] = {
     "convex": convex,
     "strongly convex": strongly_convex,
     "quasi-sparse": quasi_sparse,
@@ -134,12 +136,12 @@ CASES: dict[str, Callable[[Known, int], tuple[int, float]]] = {
 
 def _least(bound: Callable[[int], float]) -> tuple[int, float]:
     """The best T on a grid with ratio about 1.1, and its bound."""
-    tried = np.unique(np.geomspace(1, LONGEST, 100).round().astype(int)).tolist()
+    tried = np.unique(np.geomspace(1, MAX_ITERATIONS, 100).round().astype(int)).tolist()
     best = min(tried, key=bound)
     return best, float(bound(best))
 
 
-def needed(facts: Known, case: str) -> float:
+def needed(facts: BoundConstants, case: str) -> float:
     """Records at which a bound is as low as the excess of w = 0; inf above 1e30."""
     low = 0.0
     high = 30.0  # powers of ten
@@ -154,7 +156,7 @@ def needed(facts: Known, case: str) -> float:
     return float(10**high)
 
 
-def run(problem: Problem, facts: Known, T: int, seed: int) -> float:
+def run(problem: Problem, facts: BoundConstants, T: int, seed: int) -> float:
     """F after T iterations of Algorithm 1, steps 1 / M_j, noise of Theorem 4.2."""
     rng = streams(seed)
     scales = facts.scale(problem.n, T) * facts.L / float(facts.L.max())
@@ -172,7 +174,7 @@ def run(problem: Problem, facts: Known, T: int, seed: int) -> float:
     return float(problem.objective(w[None])[0])
 
 
-def decaying(p: int, epsilon: float, delta: float) -> Known:
+def decaying(p: int, epsilon: float, delta: float) -> BoundConstants:
     """Constants of f(w) = ||w - w*||^2 / 2 where the records' mean is w*_j = 1 / j.
 
     Records and w have entries of -1 to 1, so that derivatives are 2 at most.
@@ -181,10 +183,12 @@ def decaying(p: int, epsilon: float, delta: float) -> Known:
     start = float(sizes @ sizes) / 2
     radius = float(sizes.sum())
     constants = (2 * np.ones(p), np.ones(p), 1.0, start, radius)
-    return Known(*constants, sizes, epsilon, delta)
+    return BoundConstants(*constants, sizes, epsilon, delta)
 
 
-def run_decaying(facts: Known, n: int, T: int, seed: int, runs: int) -> np.ndarray:
+def run_decaying(
+    facts: BoundConstants, n: int, T: int, seed: int, runs: int
+) -> np.ndarray:
     """Excesses of the runs on ``decaying``, (runs,): a step leaves only its noise."""
     rng = streams(seed)
     scale = facts.scale(n, T)

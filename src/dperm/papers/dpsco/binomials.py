@@ -20,7 +20,7 @@ from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Coins
 
 
-class Tallied(noisy_sfw.Run):
+class BinomialRun(noisy_sfw.Run):
     """All targets of Algorithm 1 on sums of coins; no record is drawn.
 
     Raises ValueError for a loss that is not linear, or coins of which a record shows

@@ -20,10 +20,10 @@ from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Coins, Signs
 
 BETA = 0.05
-LOOKS = 2000  # approximate number of points of PolySFW's walk that are examined
+EXAMINED_POINTS = 2000  # of PolySFW's walk, approximately
 
 
-class Seen(NamedTuple):
+class WalkPoint(NamedTuple):
     """Estimates and gradients at a point of the walk, (L, d), and the bounds, (L,)."""
 
     estimate: np.ndarray
@@ -76,28 +76,28 @@ def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:
 
 def on_tree(
     run: noisy_sfw.Run, targets: list[Target], source: Signs | Coins
-) -> Iterator[Seen]:
+) -> Iterator[WalkPoint]:
     """Run NoisySFW, and yield its estimates at the leaves of the trees."""
     leaves = (t for t in range(1, run.tree.phases + 1) for _ in range(2**t))
     for t, _ in zip(leaves, run.releases(), strict=True):
         bounds = [tree_bound(run.setup, run.tree.batch, t, to) for to in targets]
         point = run.points[t]
-        yield Seen(
+        yield WalkPoint(
             run.estimates[t], gradient(source, point, run.setup), np.array(bounds)
         )
 
 
-def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[Seen]:
+def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[WalkPoint]:
     """Run PolySFW, and yield its estimates at some of the steps."""
-    block_steps = max(1, run.n // LOOKS)
+    block_steps = max(1, run.n // EXAMINED_POINTS)
     for k, _ in enumerate(run.blocks(block_steps)):
         t = min(k * block_steps, run.n - run.n // 2)
         before = (run.x - run.eta * run.vertices()) / (1 - run.eta)
         bound = np.full(len(run.x), walk_bound(run.setup, run.n, t))
-        yield Seen(run.d, gradient(source, before, run.setup), bound)
+        yield WalkPoint(run.d, gradient(source, before, run.setup), bound)
 
 
-def summed(walk: Iterator[Seen], q: float) -> list[dict[str, Any]]:
+def summed(walk: Iterator[WalkPoint], q: float) -> list[dict[str, Any]]:
     """Largest ratio of error to bound of each target, and that of an estimate of 0.
 
     ``bound`` is that at the point of the largest ratio; ``error`` and ``start`` are the

@@ -22,16 +22,16 @@ from dperm.papers.dpsco.rates import (
 )
 from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
-from dperm.present.looks import Look, look
+from dperm.present.looks import Style, style
 from dperm.present.tables import where
 
 RECORDS = {"xlabel": "records n", "xscale": "log", "yscale": "log"}
-PRICES: dict[tuple[float, str], tuple[str, Look]] = {
-    (1.0, PAPER): (r"$\epsilon$ = 1, published", look("#D55E00", "--", "o")),
-    (1.0, STRICT): (r"$\epsilon$ = 1, strict", look("#D55E00", "-", "o")),
-    (8.0, PAPER): (r"$\epsilon$ = 8, published", look("#0072B2", "--", "s")),
-    (8.0, STRICT): (r"$\epsilon$ = 8, strict", look("#0072B2", "-", "s")),
-    (math.inf, "none"): ("no noise", look("#000000", "-.", "D")),
+PRICES: dict[tuple[float, str], tuple[str, Style]] = {
+    (1.0, PAPER): (r"$\epsilon$ = 1, published", style("#D55E00", "--", "o")),
+    (1.0, STRICT): (r"$\epsilon$ = 1, strict", style("#D55E00", "-", "o")),
+    (8.0, PAPER): (r"$\epsilon$ = 8, published", style("#0072B2", "--", "s")),
+    (8.0, STRICT): (r"$\epsilon$ = 8, strict", style("#0072B2", "-", "s")),
+    (math.inf, "none"): ("no noise", style("#000000", "-.", "D")),
 }
 
 
@@ -49,7 +49,7 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Pictur
         drawing.frame(rows),
         {f"d = {d:g}": f"$d$ = {d:g}" for d in sorted(table["d"].unique())},
         {**RECORDS, "ylabel": "excess risk"},
-        looks=drawing.family([f"p = {p:g}" for p in sorted(table["p"].unique())]),
+        styles=drawing.family([f"p = {p:g}" for p in sorted(table["p"].unique())]),
         shared="all",
         note="dotted: the shape of the lower bound",
     )
@@ -108,7 +108,7 @@ def rates(
         {**RECORDS, "ylabel": "excess / that of $w$ = 0"},
         columns=len(norms),
         size=(2.3, 1.9),
-        looks=drawing.family(list(curve_names.values())),
+        styles=drawing.family(list(curve_names.values())),
         shared="all",
         note="dotted: the theorem's bound, moved to the first point below one half",
     )
@@ -177,7 +177,7 @@ def transition(
         },
         columns=2,
         size=(3.4, 2.6),
-        looks=drawing.family(names),
+        styles=drawing.family(names),
         shared="all",
     )
 
@@ -212,7 +212,7 @@ def hard(
         {**RECORDS, "ylabel": "excess / that of $w$ = 0"},
         columns=2,
         size=(3.4, 1.7),
-        looks={
+        styles={
             f"epsilon = {e:g}, {kind}": style
             for (e, kind), (_, style) in PRICES.items()
         },

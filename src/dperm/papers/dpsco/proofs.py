@@ -78,6 +78,7 @@ def noise_divergence(alpha: float, q: float) -> Argument:
     total = np.exp(-squares / 2).sum()
 
     def divergence(shift: np.ndarray) -> float:
+        """Rényi divergence of the law and its shift."""
         shifted_squares = _square(z - length * shift, r)
         integral = np.exp(((alpha - 1) * squares - alpha * shifted_squares) / 2).sum()
         return math.log(integral / total) / (alpha - 1)

@@ -55,6 +55,9 @@ TERMS = {  # their exponents of n: statistical term, privacy term
 }
 
 
+BETA = 0.05  # probability of failure of Theorem 5.2 and Proposition 7.1
+
+
 def bound(
     solver: str, p: float, epsilon: float, n: float, d: float, printed: bool = False
 ) -> float:
@@ -65,24 +68,28 @@ def bound(
     logarithms than those of ``RATES``. At epsilon infinity the terms of the noise
     vanish. Theorem 6.3 then has its sampling error, log(d) / sqrt(n) as printed.
     """
-    beta = 0.05
     private = 1 / epsilon
     delta = 1.0 if printed else math.sqrt(math.log(n**2))
     if solver == "poly_sfw":
         logs = math.log(d)
         if not printed:
-            logs = math.log(n / math.log(2 * d)) * math.log(2 * d * n / beta)
+            logs = math.log(n / math.log(2 * d)) * math.log(2 * d * n / BETA)
         return logs * (private * delta if private else 1.0) / math.sqrt(n)
     if solver == "phased_sgd":
         statistical = d ** (0.5 - 1 / p) / math.sqrt(n)
         return statistical + d ** (1 - 1 / p) * delta * private / n
-    kappa = 2 * (1.0 if printed else math.e) * math.log(d)
-    kappa = min(kappa, 1 / (p - 1)) if p > 1 else kappa
+    kappa = _regularity(p, d, printed)
     if printed:
         return math.sqrt(kappa / n) + private * kappa * math.sqrt(d) / n
-    leading = math.sqrt(kappa) + math.sqrt(math.log(n / beta))
+    leading = math.sqrt(kappa) + math.sqrt(math.log(n / BETA))
     noise = math.log(n) ** 3 * math.sqrt(kappa * d) * delta * private / n
     return leading * (math.log(n) ** 2 / math.sqrt(n) + noise)
+
+
+def _regularity(p: float, d: float, printed: bool) -> float:
+    """Table 1's kappa: min(1 / (p - 1), 2 e log d), without the e if ``printed``."""
+    of_dimension = 2 * (1.0 if printed else math.e) * math.log(d)
+    return min(of_dimension, 1 / (p - 1)) if p > 1 else of_dimension
 
 
 def bound_exponent(

@@ -34,7 +34,7 @@ from dperm.core.privacy.ledger import N
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpsco import estimates
-from dperm.papers.dpsco.binomials import Tallied
+from dperm.papers.dpsco.binomials import BinomialRun
 from dperm.papers.dpsco.rates import EASY, KINDS, LARGE, biases
 from dperm.solvers.streams import (
     Target,
@@ -160,6 +160,7 @@ def clock(
     p = norms[point["solver"]]
 
     def run(size: int, epsilon: float) -> list[Row]:
+        """Rows of one run with strict noise."""
         targets = _targets([epsilon], size, (STRICT,))
         run_arguments = ("least_squares", size, [p], targets, seed)
         return _measured(solver, lambda: Signs(d, seed), *run_arguments)
@@ -214,7 +215,7 @@ def _tallied(
         setup = Setup("linear", float(p), d)
         coins = hard_coins("all", d, seed, bias)
         drawn = streams(plan.seed_of(seed, "noise", "noisy_sfw", f"{setup.p:g}", 0, 0))
-        points = Tallied(setup, targets, drawn, coins, n, options, seed).solve()
+        points = BinomialRun(setup, targets, drawn, coins, n, options, seed).solve()
         initial = float(coins.excess(np.zeros(d), setup)[0])
         excesses = coins.excess(points, setup).tolist()
         for excess, target in zip(excesses, targets, strict=True):

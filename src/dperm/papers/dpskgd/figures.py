@@ -13,7 +13,7 @@ from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpskgd import tables
 from dperm.present import drawing, looks
 from dperm.present.drawing import Picture, Rows
-from dperm.present.looks import Look, look
+from dperm.present.looks import Style, style
 
 TITLES = {  # of the regimes
     "flat": "One small $M_1$, the rest solved",
@@ -34,7 +34,7 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
     rows = Rows()
     titles = dict[str, str]()
     labels = dict[tuple[str, str], str]()
-    styles = dict[str, Look]()
+    styles = dict[str, Style]()
     panel_axes = dict[str, dict[str, Any]]()
     for regime, regime_rows in table.groupby("regime", sort=False):
         excess_panel = f"{regime}: excess"
@@ -49,14 +49,14 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
             name = f"{worse} / {better} (n = {n})"
             gain = means[n, worse] / means[n, better]
             rows += drawing.values(gain_panel, name, gain.index, gain, "joined")
-            styles[name] = look("#882255", _stroke(n), "o")
+            styles[name] = style("#882255", _stroke(n), "o")
             fit = fits.get((regime, n))
             power = f": $d^{{\\,{fit['exponent']:.2f}}}$" if fit else ""
             labels[gain_panel, name] = f"{_power_of_two(n)}{power}"
         for key, ratio in tables.row_ratios(law).items():
             name, stroke = ROWS[key]
             rows += drawing.values(gain_panel, name, ratio.index, ratio, "curve")
-            styles[name] = look("#595959", stroke)
+            styles[name] = style("#595959", stroke)
             power = f"$d^{{\\,{tables.slope(list(ratio.index), ratio):.2f}}}$"
             labels[gain_panel, name] = f"{name}, {power}"
     axes = {"xlabel": "$d$", "ylabel": "excess / start"}
@@ -68,7 +68,7 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
         panel_axes,
         columns=2,
         size=(3.4, 2.4),
-        looks=styles,
+        styles=styles,
         labels=labels,
         is_named=True,
         ticks=sorted(table["d"].unique()),
@@ -87,7 +87,7 @@ def _power_of_two(n: int) -> str:
 def _excess(
     panel: str,
     table: pd.DataFrame,
-    styles: dict[str, Look],
+    styles: dict[str, Style],
     labels: dict[tuple[str, str], str],
 ) -> Rows:
     """Excess over its start: expected, drawn from the law, and run by the solver."""
@@ -100,12 +100,12 @@ def _excess(
         line = f"{name} (n = {n})"
         labels[panel, line] = f"{name}, {_power_of_two(n)}"
         rows += drawing.values(panel, line, expected.index, expected, "curve")
-        styles[line] = look(colours[name]["color"], _stroke(n))
+        styles[line] = style(colours[name]["color"], _stroke(n))
         for source, mark in (("law", "o"), ("solver", "x")):
             dots = f"{name} ({source}, n = {n})"
             drawn = runs[runs["source"] == source]
             rows += drawing.against(drawn, "d", "share", panel, dots, "dots")
-            styles[dots] = look(colours[name]["color"], "none", mark)
+            styles[dots] = style(colours[name]["color"], "none", mark)
     return rows
 
 
@@ -121,7 +121,7 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
     orders = orders.rename(columns={"placement": "x", "ratio": "mean"})
     band = float(table["band"].max())
     rows = Rows()
-    styles = dict[str, Look]()
+    styles = dict[str, Style]()
     for length, length_rows in orders.groupby("length", sort=False):
         panel = str(length)
         for name, runs in length_rows.groupby("instance", sort=False):
@@ -130,7 +130,7 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
             rows += points[[*drawing.COLUMNS, drawing.ROLE]].to_dict("records")
             curve = f"{name}, expected"
             rows += drawing.values(panel, curve, runs["x"], runs["expected"], "line")
-            styles[str(name)] = look(INSTANCES[str(name)], "none", "o")
+            styles[str(name)] = style(INSTANCES[str(name)], "none", "o")
         bound = length_rows.groupby("x")["predicted"].first()
         rows += drawing.values(panel, CONVEX, bound.index, bound, "curve")
         level = {"panel": panel, "algorithm": "band of controls", "mean": 1.0}
@@ -138,7 +138,10 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
         rows.append(level | ends | {"role": "level"})
     axes = {"xlabel": "placement $a$: $|w^*_j| = M_j^a$ (the regime is $a > 0$)"}
     axes |= {"ylabel": "importance / uniform", "yscale": "log"}
-    styles |= {CONVEX: look("#595959", "--"), "band of controls": look("#595959", "-")}
+    styles |= {
+        CONVEX: style("#595959", "--"),
+        "band of controls": style("#595959", "-"),
+    }
     panel_titles = {
         name: title for name, title in LENGTHS.items() if name in {*table["length"]}
     }
@@ -148,7 +151,7 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
         axes,
         columns=2,
         size=(3.1, 2.7),
-        looks=styles,
+        styles=styles,
         shared="all",
         note="dotted: exact expectation",
     )

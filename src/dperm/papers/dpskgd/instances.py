@@ -13,7 +13,7 @@ from scipy.linalg import hadamard
 
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.lanes import dp_sgd, dp_skgd
 
@@ -129,7 +129,7 @@ REGIMES = {
 IMPORTANCE = ("DP-SkGD single IS",)  # draws a coordinate with a chance like its M_j
 # Lengths of step over 1 / M: beyond 1 a step overshoots, at 2 it diverges.
 STEPS = (*np.geomspace(1e-3, 1.0, 19), 1.2, 1.5, 1.8)
-LONGEST = 1e7  # steps
+MAX_STEPS = 1e7  # steps
 
 
 @dataclass(frozen=True)
@@ -241,8 +241,10 @@ class SampledMethod:
             options = dp_skgd.Options(probabilities=kind)
         problem = self.f.problem(rows)
         multiplier = noise * rows / self.n
-        lanes = Lanes(np.full(1, step), np.full(1, self.f.lipschitz), multiplier)
-        run = solver.Run(problem, lanes, drawn, options, total=count)
+        settings = BatchedSettings(
+            np.full(1, step), np.full(1, self.f.lipschitz), multiplier
+        )
+        run = solver.Run(problem, settings, drawn, options, total=count)
         run.advance(count)
         return float(problem.objective(run.weights)[0])
 
@@ -253,7 +255,7 @@ class SampledMethod:
         sqrt(K) times that of one, ``unit``. So the shortest run within 2 % of the least
         excess is taken; it lies inside the grid.
         """
-        counts = np.unique(np.geomspace(1, LONGEST, 120).astype(np.int64)).tolist()
+        counts = np.unique(np.geomspace(1, MAX_STEPS, 120).astype(np.int64)).tolist()
         tried = {
             (count, step): self.expected_excess(step, count, unit * math.sqrt(count))
             for step, count in product(map(float, STEPS), counts)

@@ -140,6 +140,7 @@ def release_noise(epsilon: float, delta: float, count: int, calibration: str) ->
     """Noise multiplier of ``count`` Gaussian releases of sensitivity 2 C_S / n."""
 
     def ledger(multiplier: float) -> Ledger:
+        """The theorem's releases at a noise multiplier."""
         return Ledger((Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),))
 
     return calibrate(ledger, epsilon, delta, calibration).noise_multiplier

@@ -122,7 +122,7 @@ def _bootstrap(
 AXES = {"n": "epsilon", "epsilon": "n"}  # and the key that is fixed along it
 DRAWN = ["instance", "case", "sampling"]
 FITTED = ("excess", "bound", "expected")
-FEWEST = 4  # points of a fit
+MIN_POINTS = 4  # points of a fit
 
 
 def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -141,7 +141,7 @@ def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     rows = Rows()
     for axis, held in AXES.items():
         for group_keys, group in groups(means, [*DRAWN, held]):
-            if len(group) < FEWEST:
+            if len(group) < MIN_POINTS:
                 continue
             x = group[axis].to_numpy(float)
             share = group["excess"] / group["start"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd import theory
@@ -115,6 +115,7 @@ class Algorithm:
         """Number of records at which the bound equals the excess of w = 0."""
 
         def above(log_n: float) -> float:
+            """Logarithm of the bound over the excess at w = 0."""
             bound = self.terms(case, math.exp(log_n), epsilon).bound
             return math.log(bound / self.f.start)
 
@@ -146,9 +147,9 @@ class Algorithm:
         f = self.f
         (inner, periods) = counts
         options = replace(self.sketch.options, periods=periods)
-        lanes = Lanes(np.ones(1), np.full(1, f.clip), noise * f.p / n)
+        settings = BatchedSettings(np.ones(1), np.full(1, f.clip), noise * f.p / n)
         steps = inner * periods
-        engine = dp_skgd.Run(f.problem, lanes, drawn, options, total=steps)
+        engine = dp_skgd.Run(f.problem, settings, drawn, options, total=steps)
         engine.divisor = f.dominating
         engine.advance(steps)
         return float(f.problem.objective(engine.weights)[0])

@@ -29,7 +29,7 @@ from dperm.solvers.fits.scaled import Scaled
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
-DOUBT = 0.05  # chance that the ridge is too small
+RIDGE_FAILURE = 0.05  # chance that the ridge is too small
 _MARGIN = 1.645  # standard deviations that noise seldom exceeds
 _SOURCE = "Wang 2018, Algorithm 2, with replace-one constants"
 #: Values that a search tries, in their product; ``Options`` has the default.
@@ -82,7 +82,7 @@ class Run(Fit):
         Q = yield scaled.second_moments(R)
         q = yield scaled.label_products(R, Y)
         least_eigenvalue = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
-        target = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
+        target = scales[1] * np.sqrt(p * np.log(2 * p**2 / RIDGE_FAILURE))
         ridge = np.maximum(target - least_eigenvalue, 0.0)
         Q = floored(Q + ridge[:, None, None] * np.eye(p), 1e-9 * scaled.n)
         self.u = minimised(

@@ -88,11 +88,13 @@ class Run(dp_gd.Run):
         selected = (yield scaled.relevance(k)).astype(int)
 
         def placed(chosen_gradient: np.ndarray) -> np.ndarray:
+            """A gradient of the chosen coordinates, zero elsewhere; (p, L)."""
             g = np.zeros_like(self.u)
             np.put_along_axis(g, selected, chosen_gradient, axis=0)
             return g
 
         def ask() -> Secret:
+            """The sum of clipped gradients of the chosen coordinates."""
             return scaled.chosen_gradient_sum(self.u, C, selected)
 
         yield from self.descent(ask, scaled.n, k, placed)

@@ -35,7 +35,7 @@ from dperm.solvers.fits.scaled import Scaled
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
-DOUBT = 0.1  # share of delta
+DELTA_SHARE = 0.1  # share of delta
 _SOURCE = "Lev et al. 2026, with the exact law under replacing a record"
 #: Values that a search tries, in their product; ``Options`` has the default.
 GRID = {"steps": [2, 6], "clip": [0.3, 1], "share": [0.3, 0.5]}
@@ -61,9 +61,9 @@ class Options:
 def known(scaled: Scaled, R: float, eigenvalue: np.ndarray, event: Event) -> np.ndarray:
     """Lower bound on the shared records' smallest eigenvalue, shape (L,).
 
-    It fails with probability at most ``DOUBT`` delta.
+    It fails with probability at most ``DELTA_SHARE`` delta.
     """
-    margin = R**2 + float(norm.isf(DOUBT * scaled.delta)) * event.scale
+    margin = R**2 + float(norm.isf(DELTA_SHARE * scaled.delta)) * event.scale
     return np.maximum(eigenvalue[0] - margin, 0.0)
 
 
@@ -93,7 +93,7 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         unit="R, the bound on a record; the scale is the root of the least covariance",
         source=_SOURCE,
         rows=k,
-        doubt=DOUBT * scaled.delta,
+        doubt=DELTA_SHARE * scaled.delta,
     )
     moved = 2 * threshold(scaled, options.clip)
     gradient = Gaussian(

@@ -24,7 +24,7 @@ _CHORDS = 60  # steps with a fixed Hessian
 _NEWTON = 200
 _HALVINGS = 200  # reductions of the error by e, sqrt(condition) steps each
 _ROUNDING = 1e-15  # relative, of b
-_WIDEST = 2000  # wider moments are bounded, not decomposed
+_MAX_DECOMPOSED = 2000  # wider moments are bounded, not decomposed
 _LENGTHS = (0.05, 20.0)  # shortest and longest step, in Newton steps
 
 
@@ -60,9 +60,11 @@ def _newton(
     weights = scaled.n * scaled.l2[:, 0] + ridge
 
     def gradient(u: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Gradients of the perturbed objectives at u; (p, L)."""
         return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
+        """Minimum without perturbation, and its factored Hessian."""
         none = np.zeros(scaled.p)
         loosest = float(tolerance.max())
         u = _minimise_one(records, radius, weights, none, none, loosest)
@@ -117,6 +119,7 @@ def _minimise_one(
     """Newton's method with step halving, from u (p,)."""
 
     def slope_of(u: np.ndarray) -> np.ndarray:
+        """Gradient of the perturbed objective at u; (p,)."""
         return records.pull(u, radius) + weights * u + b
 
     slope = slope_of(u)
@@ -158,6 +161,7 @@ def _proximal(
     step = 1.0 / L
 
     def smooth(u: np.ndarray) -> np.ndarray:
+        """Gradient of the objective's smooth part at u; (p,)."""
         return records.pull(u, radius) + ridge * u + b
 
     u = np.zeros_like(b)
@@ -182,9 +186,9 @@ def _most_steps(scaled: Scaled, radius: float, ridge: float) -> int:
 
 def _top(scaled: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
-    if scaled.p <= _WIDEST:
+    if scaled.p <= _MAX_DECOMPOSED:
         moments = records.gram(radius)
-    elif scaled.n <= _WIDEST:
+    elif scaled.n <= _MAX_DECOMPOSED:
         moments = gram(records.clipped(radius).T)
     else:
         return scaled.loss.curvature * scaled.n * radius**2

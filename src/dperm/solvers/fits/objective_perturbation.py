@@ -27,8 +27,8 @@ from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
 
 MINIMA = ("exact", "approximate")
-WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
-WIDEST = 5000  # features beyond which a Hessian takes more than 200 MB
+MAX_NONSMOOTH_FEATURES = 2000  # beyond, a non-smooth minimiser takes minutes
+MAX_HESSIAN_FEATURES = 5000  # beyond, a Hessian takes more than 200 MB
 #: Values that a search tries, in their product; ``Options`` has the default.
 GRID = {"curvature": [0.1, 0.3, 1], "radius": [0.7, 1.2]}
 
@@ -55,12 +55,12 @@ def refuses(options: Options, scaled: Scaled) -> str:
             f"loss {scaled.loss.name}: the bound is proved for slopes of one sign, "
             "which are those of the logistic loss; least squares has none at all"
         )
-    if scaled.p > WIDE and not scaled.is_smooth:
+    if scaled.p > MAX_NONSMOOTH_FEATURES and not scaled.is_smooth:
         return f"{scaled.p} features: exact minima with an L1 norm take too long"
-    if scaled.p > WIDEST:
+    if scaled.p > MAX_HESSIAN_FEATURES:
         return (
-            f"its minima need a {scaled.p} x {scaled.p} matrix: {WIDEST} features at "
-            "most; dp_gd needs none"
+            f"its minima need a {scaled.p} x {scaled.p} matrix: "
+            f"{MAX_HESSIAN_FEATURES} features at most; dp_gd needs none"
         )
     return ""
 
@@ -110,4 +110,5 @@ class Run(Fit):
         R, Lambda, ridge = constants(scaled, options)
         off = options.tolerance if options.minima == "approximate" else 0.0
         tolerance = options.tolerance * Lambda
+        scaled.hold_clipped(R)
         self.u = yield scaled.tilted_minimum(R, ridge, tolerance, R**2 / Lambda, off)

@@ -65,15 +65,22 @@ class Scaled:
         self.apart = apart
         self._records: Records | Problem = problem
 
-    def hold_records(self) -> None:
-        """Hold the scaled records alone, and no longer the problem."""
-        self._behind()
+    def hold_records(self, own: bool = False) -> None:
+        """Hold the scaled records alone, and no longer the problem.
 
-    def _behind(self) -> Records:
+        ``own`` says that they may be scaled in place of the problem's.
+        """
+        self._behind(own)
+
+    def hold_clipped(self, R: float) -> None:
+        """Hold records clipped to R alone, for a method that reads no others."""
+        self._behind().hold_clipped(R)
+
+    def _behind(self, own: bool = False) -> Records:
         """Return the records, scaling them when they are first needed."""
         if isinstance(self._records, Problem):
             scales = (self.S, self.label, self.apart)
-            self._records = Records(self._records, *scales)
+            self._records = Records(self._records, *scales, own)
         return self._records
 
     def _gram(self, R: float) -> np.ndarray:

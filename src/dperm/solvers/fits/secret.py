@@ -211,6 +211,7 @@ def seeded(seed: int) -> Normal:
     rng = Generator(PCG64(SeedSequence(seed, spawn_key=(len(STREAMS),))))
 
     def normal(scale: Any, size: int) -> np.ndarray:
+        """Normal noise of a scale; (size, 1)."""
         return scale * gaussian(rng, (size, 1))
 
     return normal

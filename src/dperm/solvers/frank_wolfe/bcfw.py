@@ -129,11 +129,13 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
     cumulated = np.cumsum(probabilities(options, columns))
 
     def some(rng: np.random.Generator, low: int, high: int) -> np.ndarray:
+        """``tau`` blocks of a range, in order, each set equally likely."""
         if tau >= high - low:
             return everything[low:high]
         return low + np.sort(rng.choice(high - low, tau, replace=False, shuffle=False))
 
     def drawn(streams: Streams) -> np.ndarray:
+        """The blocks of the next step."""
         rng: np.random.Generator = streams.sampling
         if options.sampling == "elementary":
             return everything

@@ -25,8 +25,8 @@ from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.frank_wolfe.dp_fw import (
-    HOPELESS,
-    LOUD,
+    MAX_EXACT_EPSILON,
+    PURE_EPSILON,
     selections_epsilon,
     valid_lipschitz,
 )
@@ -119,9 +119,9 @@ def _least_multipliers(
     """Noise over sensitivity of indices and features, and their true epsilon.
 
     The cost depends on these ratios and the counts alone. If a selection may cost more
-    than ``LOUD``, joint composition gains little, and pure epsilons are added.
+    than ``PURE_EPSILON``, joint composition gains little, and pure epsilons are added.
     """
-    if share * epsilon / selections > LOUD:
+    if share * epsilon / selections > PURE_EPSILON:
         mu = scipy.optimize.brentq(
             lambda mu: gaussian_epsilon(mu, delta) - (1 - share) * epsilon,
             1e-9,
@@ -182,7 +182,7 @@ def printed(
     selection, feature = ledger.events
     assert isinstance(selection, NoisyMax)
     bound = selection.count * selection.pure + _gaussian_part(feature, delta)
-    lower_bound = true_epsilon(ledger, delta) if bound < HOPELESS else bound
+    lower_bound = true_epsilon(ledger, delta) if bound < MAX_EXACT_EPSILON else bound
     return Noise(ledger, index, sketch, lower_bound, scores)
 
 

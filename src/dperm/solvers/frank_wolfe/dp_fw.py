@@ -167,8 +167,8 @@ class Run(FrankWolfe):
         yield self.chosen[-1]
 
 
-LOUD = 2.0  # pure epsilon of a selection; from here adding costs at most 1/3 more
-HOPELESS = 100.0  # epsilon beyond which the exact value is not computed
+PURE_EPSILON = 2.0  # of a selection; from here adding costs at most 1/3 more
+MAX_EXACT_EPSILON = 100.0  # epsilon beyond which the exact value is not computed
 _UNIT = "a vertex's inner product with the gradient"
 _SOURCE = "Talwar, Thakurta and Zhang 2015, Algorithm 2"
 
@@ -190,10 +190,10 @@ def published_root(count: int, delta: float) -> float:
 def least_multiplier(count: int, epsilon: float, delta: float) -> float:
     """Least noise over sensitivity of ``count`` selections by a sound accountant.
 
-    If one may cost more than ``LOUD``, joint composition gains little, and pure
+    If one may cost more than ``PURE_EPSILON``, joint composition gains little, and pure
     epsilons are added.
     """
-    if epsilon / count > LOUD:
+    if epsilon / count > PURE_EPSILON:
         return 2 * count / epsilon
 
     def of(multiplier: float) -> Ledger:
@@ -205,7 +205,7 @@ def least_multiplier(count: int, epsilon: float, delta: float) -> float:
 
 @cache
 def selections_epsilon(count: int, pure: float, delta: float) -> float:
-    """True epsilon of selections; pure epsilons are added beyond ``HOPELESS``."""
-    if count * pure > HOPELESS:
+    """True epsilon of selections; beyond ``MAX_EXACT_EPSILON`` pure ones are added."""
+    if count * pure > MAX_EXACT_EPSILON:
         return count * pure
     return true_epsilon(Ledger((selections(pure, 2.0, count),)), delta)

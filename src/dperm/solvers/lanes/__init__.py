@@ -1,1 +1,1 @@
-"""Solvers of lanes beyond the core; :mod:`dperm.core.lanes` defines their interface."""
+"""Batched solvers but DP-CD; :mod:`dperm.core.lanes` defines their interface."""

@@ -21,13 +21,13 @@ import numpy as np
 from dperm.core import calibrations
 from dperm.core.calibrations import PAPER
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes, dp_cd
-from dperm.core.lanes.dp_cd import lane_bytes, steps
+from dperm.core.lanes import BatchedSettings, dp_cd
+from dperm.core.lanes.dp_cd import bytes_per_setting, steps
 from dperm.core.privacy.ledger import FEATURE_BOUNDS, Laplace, Ledger
 from dperm.core.privacy.mechanisms import laplace
 from dperm.core.solvers import options as checks
 
-__all__ = ["SPARSE", "Options", "Run", "lane_bytes", "ledger", "steps"]
+__all__ = ["SPARSE", "Options", "Run", "bytes_per_setting", "ledger", "steps"]
 
 SPARSE = True
 
@@ -110,16 +110,18 @@ def feature_bounds(X: Any, factor: float) -> np.ndarray:
 class Run(dp_cd.Run):
     """DP-CD with steps and clipping thresholds from the private constants."""
 
-    def smoothness(self, lanes: Lanes) -> np.ndarray:
-        """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+    def smoothness(self, settings: BatchedSettings) -> np.ndarray:
+        """Noisy M_j, one release for all settings of the run; shape (p,)."""
         problem = self.problem
         options = self.options
-        if lanes.noise_multiplier == 0:
+        if settings.noise_multiplier == 0:
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)
         bounds = bounds * (options.bound / 2) ** 2
         spent = options.share * problem.epsilon
-        event = smoothness_event(problem.p, spent, lanes.calibration, options.composed)
+        event = smoothness_event(
+            problem.p, spent, settings.calibration, options.composed
+        )
         scales = event.scale * bounds / problem.n
         noisy = problem.smoothness + laplace(self.streams.smoothness, scales)
         if options.negative == "reflected":

@@ -41,9 +41,9 @@ from dperm.core.compiled import INLINE, KERNEL, clamp
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Lanes, mean_sensitivity, share
-from dperm.core.lanes.columns import clipped_sums, lanes_of, moved_apart, slopes
-from dperm.core.lanes.dp_cd import lane_bytes as lane_bytes
+from dperm.core.lanes import BatchedSettings, mean_sensitivity, share
+from dperm.core.lanes.columns import clipped_sums, moved_apart, setting_count, slopes
+from dperm.core.lanes.dp_cd import bytes_per_setting as bytes_per_setting
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
 from dperm.core.privacy.mechanisms import gumbel, laplace
 from dperm.core.solvers.options import one_of
@@ -52,8 +52,8 @@ SPARSE = True
 DEFAULT = {"passes": 5, "step": 1, "clip": 2}  # without tuning, as for DP-CD
 GRID = {"passes": [2, 5], "step": [0.3, 1], "clip": [1, 2]}
 RULES = ("GS-s", "GS-r", "GS-q")
-NOISES = ("laplace", "gumbel")  # its own: lanes do not depend on an accountant
-_TOGETHER = 8  # dense tiles that share a column while it is in the cache
+NOISES = ("laplace", "gumbel")  # its own: settings do not depend on an accountant
+_TILES_TOGETHER = 8  # dense tiles that share a column while it is in the cache
 
 
 @dataclass(frozen=True)
@@ -175,13 +175,13 @@ def _steps(
     """Iterations of Algorithm 2; so many tiles ``together`` share a column."""
     n, p = shape
     l1, l2, lower, upper = psi
-    lanes = lanes_of(tiles)
-    total = np.empty(lanes)
-    move = np.empty(lanes)
+    settings = setting_count(tiles)
+    total = np.empty(settings)
+    move = np.empty(settings)
     width = min(together, len(tiles))
-    best, gradient = np.empty((2, width, lanes))
-    chosen = np.empty((width, lanes), dtype=np.int64)
-    d = np.empty((width, n, lanes))
+    best, gradient = np.empty((2, width, settings))
+    chosen = np.empty((width, settings), dtype=np.int64)
+    d = np.empty((width, n, settings))
     for tile in range(0, tiles.shape[0], width):
         size = min(width, tiles.shape[0] - tile)
         for k in range(value_noise.shape[0]):
@@ -196,57 +196,57 @@ def _steps(
                 for u in range(size):
                     t = tile + u
                     clipped_sums(A, j, d[u], constants[t, 1], share_j, total)
-                    for lane in range(lanes):
-                        g = total[lane] / n
-                        w = tiles[t, j, lane]
-                        noisy = g + constants[t, 3, lane] * share_j * noise
+                    for setting in range(settings):
+                        g = total[setting] / n
+                        w = tiles[t, j, setting]
+                        noisy = g + constants[t, 3, setting] * share_j * noise
                         score = _score(rule, noisy, w, M_j, l1, l2, lower, upper)
-                        score += constants[t, 4, lane] * noise
-                        if score > best[u, lane]:  # never if it is NaN: M_j = 0
-                            best[u, lane] = score
-                            gradient[u, lane] = g
-                            chosen[u, lane] = j
+                        score += constants[t, 4, setting] * noise
+                        if score > best[u, setting]:  # never if it is NaN: M_j = 0
+                            best[u, setting] = score
+                            gradient[u, setting] = g
+                            chosen[u, setting] = j
             for u in range(size):
-                lane_constants = constants[tile + u]
+                setting_constants = constants[tile + u]
                 W = tiles[tile + u]
-                for lane in range(lanes):
-                    j = chosen[u, lane]
+                for setting in range(settings):
+                    j = chosen[u, setting]
                     noisy = (
-                        gradient[u, lane]
-                        + lane_constants[2, lane] * share[j] * value_noise[k]
+                        gradient[u, setting]
+                        + setting_constants[2, setting] * share[j] * value_noise[k]
                     )
-                    old = W[j, lane]
-                    step = lane_constants[0, lane] / M[j]
-                    W[j, lane] = _moved(old, noisy, step, l1, l2, lower, upper)
-                    W[n + p, lane] = j
-                    move[lane] = W[j, lane] - old
+                    old = W[j, setting]
+                    step = setting_constants[0, setting] / M[j]
+                    W[j, setting] = _moved(old, noisy, step, l1, l2, lower, upper)
+                    W[n + p, setting] = j
+                    move[setting] = W[j, setting] - old
                 moved_apart(A, chosen[u], move, tiles[tile + u, p : n + p])
 
 
 class Run(driver.Run):
-    """DP-GCD lanes. Their rows: weights (p), margins (n), coordinate taken last."""
+    """A batch of DP-GCD. Its rows: weights (p), margins (n), coordinate taken last."""
 
     kernel = staticmethod(_steps)
 
-    def set_up(self, lanes: Lanes) -> None:
-        """Lay lanes side by side where A is sparse and they are not few."""
-        self.width = 64 if self.problem.is_sparse and len(lanes.step) > 3 else 1
+    def set_up(self, settings: BatchedSettings) -> None:
+        """Lay settings side by side where A is sparse and they are not few."""
+        self.width = 64 if self.problem.is_sparse and len(settings.step) > 3 else 1
         self.step_draws = self.problem.p
         self.share = share(self.problem.smoothness)  # C_j / C, shape (p,)
 
-    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Step, clip; noise scales: of a value, within the rule, on the score.
 
         The scales of a value and within the rule are those for a share of 1.
         """
         M = self.problem.smoothness
         rule = self.options.rule
-        scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
+        scale = settings.noise_scale(mean_sensitivity(settings.clip, self.problem.n))
         on_score = scale * steepest(self.problem, rule) / float(np.sqrt(M.sum()))
         nothing = np.zeros_like(scale)
-        if is_inside(self.options, lanes.calibration):
-            return lanes.step, lanes.clip, scale, scale, nothing
-        return lanes.step, lanes.clip, scale, nothing, on_score
+        if is_inside(self.options, settings.calibration):
+            return settings.step, settings.clip, scale, scale, nothing
+        return settings.step, settings.clip, scale, nothing, on_score
 
     def start(self) -> np.ndarray:
         """The margins at w = 0, and no coordinate."""
@@ -254,7 +254,7 @@ class Run(driver.Run):
 
     @property
     def chosen(self) -> np.ndarray:
-        """The coordinate that each lane selected last, -1 before; shape (L,)."""
+        """The coordinate that each setting selected last, -1 before; shape (L,)."""
         return self.rows(slice(-1, None))[:, 0].astype(int)
 
     @property
@@ -273,7 +273,7 @@ class Run(driver.Run):
             selection = gumbel(rng, shape)
         value_noise = laplace(self.streams.noise, np.ones(count))
         rule = RULES.index(self.options.rule)
-        together = _TOGETHER // self.width or 1
+        together = _TILES_TOGETHER // self.width or 1
         return (
             selection,
             value_noise,

@@ -11,7 +11,7 @@ gradient of one record is phi'(v_i) A_i, so clipping it clips phi' to C / ||A_i|
 Where A is sparse, a record's margin and gradient touch few coordinates, but the noise
 moves all of them in every step. Between two records that touch a coordinate, it takes
 only noisy proximal steps. They are made up for all at once when the coordinate is next
-needed, while its lanes lie in the cache.
+needed, while its settings lie in the cache.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Lanes, sum_sensitivity
+from dperm.core.lanes import BatchedSettings, sum_sensitivity
 from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
 from dperm.core.solvers.options import at_least
 
 SPARSE = True
-_TILE = 256  # lanes of a tile, at most
+_TILE = 256  # settings of a tile, at most
 _TILE_SIZE = 1 << 17  # weights of a tile, about, so that they stay in the cache
 RECORDWISE = True  # a step reads a record or a few, and has one size for all weights
 DEFAULT = {"passes": 5, "step": 0.01, "clip": 1}  # without tuning
@@ -75,8 +75,8 @@ def ledger(
     return Ledger((event,), given=(GLOBAL_SMOOTHNESS,))
 
 
-def lane_bytes(problem: Problem) -> int:
-    """Weights of one lane, held twice while lanes are dropped."""
+def bytes_per_setting(problem: Problem) -> int:
+    """Weights of one setting, held twice while settings are dropped."""
     return 16 * problem.p
 
 
@@ -87,49 +87,53 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     _, _, lower, upper = psi
     _, p = shape
     size = batches.shape[1]
-    lanes = tiles.shape[2]
-    pull = np.empty((size, lanes))  # step / b times the clipped derivative of a record
+    settings = tiles.shape[2]
+    pull = np.empty(
+        (size, settings)
+    )  # step / b times the clipped derivative of a record
     for t in range(tiles.shape[0]):
-        lane_constants = constants[t]
+        setting_constants = constants[t]
         W = tiles[t]
-        step = lane_constants[0]
-        clip = lane_constants[1]
-        jump = lane_constants[2]
-        threshold = lane_constants[3]
-        shrink = lane_constants[4]
+        step = setting_constants[0]
+        clip = setting_constants[1]
+        jump = setting_constants[2]
+        threshold = setting_constants[3]
+        shrink = setting_constants[4]
         for k in range(batches.shape[0]):
             for b in range(size):
                 i = batches[k, b]
                 margins(rows[i], offset[i], W, pull[b])
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
-                for lane in range(lanes):
-                    slope = clamp(derivative(pull[b, lane]), clip[lane] * bound)
-                    pull[b, lane] = step[lane] * slope
+                for setting in range(settings):
+                    slope = clamp(derivative(pull[b, setting]), clip[setting] * bound)
+                    pull[b, setting] = step[setting] * slope
             for j in range(p):
                 w = W[j]
                 for b in range(1, size):
                     x = rows[batches[k, b], j]
-                    for lane in range(lanes):
-                        w[lane] = fused(-x, pull[b, lane], w[lane])
+                    for setting in range(settings):
+                        w[setting] = fused(-x, pull[b, setting], w[setting])
                 x = rows[batches[k, 0], j]
                 z = noise[k, j]
                 previous_pull = pull[0]
-                for lane in range(lanes):
+                for setting in range(settings):
                     forward = fused(
-                        -z, jump[lane], fused(-x, previous_pull[lane], w[lane])
+                        -z, jump[setting], fused(-x, previous_pull[setting], w[setting])
                     )
-                    w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
+                    w[setting] = prox(
+                        forward, threshold[setting], shrink[setting], lower, upper
+                    )
 
 
 @njit(**INLINE)
 def margins(x, offset, W, out):
-    """Write the margin of record x in each lane to out."""
+    """Write the margin of record x in each setting to out."""
     out[:] = offset
     for j in range(x.shape[0]):
         w = W[j]
         xj = x[j]
-        for lane in range(out.shape[0]):
-            out[lane] = fused(xj, w[lane], out[lane])
+        for setting in range(out.shape[0]):
+            out[setting] = fused(xj, w[setting], out[setting])
 
 
 @njit(**KERNEL)
@@ -141,17 +145,17 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
     stored, columns, starts = A
     _, _, lower, upper = psi
     steps, size = batches.shape
-    tile_count, p, lanes = tiles.shape
-    pull = np.empty((size, lanes))
+    tile_count, p, settings = tiles.shape
+    pull = np.empty((size, settings))
     done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
     for t in range(tile_count):
         W = tiles[t]
-        lane_constants = constants[t]
-        step = lane_constants[0]
-        clip = lane_constants[1]
-        shrink = lane_constants[4]
+        setting_constants = constants[t]
+        step = setting_constants[0]
+        clip = setting_constants[1]
+        shrink = setting_constants[4]
         plain = lower == -np.inf and upper == np.inf
-        plain = plain and ((shrink == 1.0) | (shrink == 0.0)).all()  # 0: idle lanes
+        plain = plain and ((shrink == 1.0) | (shrink == 0.0)).all()  # 0: idle settings
         done[:] = 0
         for k in range(steps):
             for b in range(size):
@@ -167,24 +171,24 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                             plain,
                             w,
                             noise[j, done[j] : k],
-                            lane_constants,
+                            setting_constants,
                             lower,
                             upper,
                         )
                         done[j] = k
-                    for lane in range(lanes):
-                        pulls[lane] += x * w[lane]
+                    for setting in range(settings):
+                        pulls[setting] += x * w[setting]
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
-                for lane in range(lanes):
-                    slope = clamp(derivative(pulls[lane]), clip[lane] * bound)
-                    pulls[lane] = step[lane] * slope
+                for setting in range(settings):
+                    slope = clamp(derivative(pulls[setting]), clip[setting] * bound)
+                    pulls[setting] = step[setting] * slope
             for b in range(size):
                 for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
                     x = stored[e]
                     w = W[columns[e]]
                     previous_pull = pull[b]
-                    for lane in range(lanes):
-                        w[lane] -= x * previous_pull[lane]
+                    for setting in range(settings):
+                        w[setting] -= x * previous_pull[setting]
             for b in range(size):
                 for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
                     j = columns[e]
@@ -193,7 +197,7 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                             plain,
                             W[j],
                             noise[j, k : k + 1],
-                            lane_constants,
+                            setting_constants,
                             lower,
                             upper,
                         )
@@ -201,13 +205,18 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
         for j in range(p):
             if done[j] < steps:
                 _walk(
-                    plain, W[j], noise[j, done[j] : steps], lane_constants, lower, upper
+                    plain,
+                    W[j],
+                    noise[j, done[j] : steps],
+                    setting_constants,
+                    lower,
+                    upper,
                 )
 
 
 @njit(**INLINE)
 def _walk(plain, w, noise, constants, lower, upper):
-    """Proximal steps with noise and no gradient, one per number; w (lanes) changes.
+    """Proximal steps with noise and no gradient, one per number; w (settings) changes.
 
     ``plain`` means neither shrinkage nor a box: faster, with the same bits. Four steps
     are taken at a time, so that the weights stay in registers.
@@ -221,27 +230,27 @@ def _walk(plain, w, noise, constants, lower, upper):
         b = noise[k + 1]
         c = noise[k + 2]
         d = noise[k + 3]
-        for lane in range(w.shape[0]):
-            z = jump[lane]
-            t = threshold[lane]
-            x = w[lane] - a * z
+        for setting in range(w.shape[0]):
+            z = jump[setting]
+            t = threshold[setting]
+            x = w[setting] - a * z
             x = x - clamp(x, t) - b * z
             x = x - clamp(x, t) - c * z
             x = x - clamp(x, t) - d * z
-            w[lane] = x - clamp(x, t)
+            w[setting] = x - clamp(x, t)
     for k in range(in_fours, noise.shape[0]):
         a = noise[k]
-        for lane in range(w.shape[0]):
-            x = w[lane] - a * jump[lane]
-            w[lane] = prox(x, threshold[lane], shrink[lane], lower, upper)
+        for setting in range(w.shape[0]):
+            x = w[setting] - a * jump[setting]
+            w[setting] = prox(x, threshold[setting], shrink[setting], lower, upper)
 
 
 class Run(driver.Run):
-    """DP-SGD lanes; their rows are the weights (p)."""
+    """A batch of DP-SGD; its rows are the weights (p)."""
 
     by_rows = True
 
-    def set_up(self, lanes: Lanes) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Choose the kernel, and tiles that stay in the cache."""
         self.step_draws = self.problem.p
         self.kernel = _steps
@@ -258,13 +267,13 @@ class Run(driver.Run):
         size: int = self.options.batch
         return size
 
-    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Step / b, clip, step times noise scale, threshold, shrinkage."""
-        step = lanes.step / self.problem.global_smoothness
+        step = settings.step / self.problem.global_smoothness
         b = self.batch
-        jump = step * (lanes.noise_scale(sum_sensitivity(lanes.clip)) / b)
+        jump = step * (settings.noise_scale(sum_sensitivity(settings.clip)) / b)
         psi = prox_constants(self.problem.penalty, step)
-        return step / b, lanes.clip, jump, *psi
+        return step / b, settings.clip, jump, *psi
 
     def draw(self, count: int) -> tuple[Any, ...]:
         """Batches (count, b), noise, and the records' offsets and norms."""

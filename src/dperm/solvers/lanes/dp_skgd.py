@@ -33,9 +33,9 @@ from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.lanes.columns import moved
-from dperm.core.lanes.dp_cd import lane_bytes as lane_bytes
+from dperm.core.lanes.dp_cd import bytes_per_setting as bytes_per_setting
 from dperm.core.privacy.ledger import (
     IMPORTANCE,
     LIFTS,
@@ -328,18 +328,18 @@ def _clipped_gradient(A, before, now, moves, norms, bound, v, gradient, pull):
 
 
 class Run(dp_cd.Run):
-    """DP-SkGD lanes, with the rows of DP-CD's.
+    """A batch of DP-SkGD, with the rows of DP-CD's.
 
     Single coordinates use DP-CD's kernel, so that the bits are the same.
     """
 
-    def set_up(self, lanes: Lanes) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Prepare the sketch; refuse a penalty that the options do not admit."""
         if reason := refuses(self.options, self.problem.penalty.is_smooth):
             raise ValueError(f"problem {self.problem.name}: {reason}")
         self.sketch = _sketch(self.problem.known, self.options)
         self.options = dp_cd.Options("uniform", periods=self.options.periods)
-        super().set_up(lanes)
+        super().set_up(settings)
         if not self.sketch.single:
             self.kernel = _steps
             self.divisor = self.sketch.smoothness

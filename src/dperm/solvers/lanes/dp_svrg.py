@@ -25,7 +25,7 @@ from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Lanes, mean_sensitivity
+from dperm.core.lanes import BatchedSettings, mean_sensitivity
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
     Gaussian,
@@ -94,8 +94,8 @@ def ledger(
     return Ledger((full, inner), given=(GLOBAL_SMOOTHNESS,))
 
 
-def lane_bytes(problem: Problem) -> int:
-    """Weights, snapshot, gradient and sums of a lane, held twice while lanes drop."""
+def bytes_per_setting(problem: Problem) -> int:
+    """Weights, snapshot, gradient and sums of a setting, twice while some drop."""
     return 64 * problem.p
 
 
@@ -104,9 +104,9 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
     """Begin an epoch in every tile: take the snapshot and release its full gradient."""
     rows = A[0]
     n, p = shape
-    lanes = tiles.shape[2]
-    size = max(1, _SLOPES // lanes)  # records whose slopes are computed at once
-    pull = np.empty((size, lanes))
+    settings = tiles.shape[2]
+    size = max(1, _SLOPES // settings)  # records whose slopes are computed at once
+    pull = np.empty((size, settings))
     for t in range(tiles.shape[0]):
         step = constants[t, 0]
         clip = constants[t, 1]
@@ -125,23 +125,27 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
             for i in range(low, high):
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
                 record_pulls = pull[i - low]
-                for lane in range(lanes):
-                    record_pulls[lane] = clamp(record_pulls[lane], clip[lane] * bound)
+                for setting in range(settings):
+                    record_pulls[setting] = clamp(
+                        record_pulls[setting], clip[setting] * bound
+                    )
                 for j in range(p):
-                    for lane in range(lanes):
-                        mu[j, lane] = fused(rows[i, j], record_pulls[lane], mu[j, lane])
+                    for setting in range(settings):
+                        mu[j, setting] = fused(
+                            rows[i, j], record_pulls[setting], mu[j, setting]
+                        )
         for j in range(p):
-            for lane in range(lanes):
-                mean = step[lane] * (mu[j, lane] / n)
-                mu[j, lane] = mean + jump[lane] * noise[j]
+            for setting in range(settings):
+                mean = step[setting] * (mu[j, setting] / n)
+                mu[j, setting] = mean + jump[setting] * noise[j]
 
 
 @njit(**KERNEL)
 def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
-    """``_steps`` of tiles of one lane each, to the same bits.
+    """``_steps`` of tiles of one setting each, to the same bits.
 
     The slopes at the snapshot, which no step changes, are computed for many steps at
-    once, and coordinates take the place of lanes in vectors.
+    once, and coordinates take the place of settings in vectors.
     """
     rows = A[0]
     _, _, lower, upper = psi
@@ -149,13 +153,13 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
     count = batches.shape[0]
     slopes = np.empty(_SLOPES)
     for t in range(tiles.shape[0]):
-        lane_constants = constants[t, :, 0]
+        setting_constants = constants[t, :, 0]
         tile = tiles[t].reshape(-1)
-        step = lane_constants[0]
-        clip = lane_constants[1]
-        jump = lane_constants[2]
-        threshold = lane_constants[3]
-        shrink = lane_constants[4]
+        step = setting_constants[0]
+        clip = setting_constants[1]
+        jump = setting_constants[2]
+        threshold = setting_constants[3]
+        shrink = setting_constants[4]
         W = tile[:p]
         snapshot = tile[p : 2 * p]
         mu = tile[2 * p : 3 * p]
@@ -195,18 +199,18 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     rows = A[0]
     _, _, lower, upper = psi
     _, p = shape
-    lanes = tiles.shape[2]
-    now = np.empty(lanes)
-    then = np.empty(lanes)
+    settings = tiles.shape[2]
+    now = np.empty(settings)
+    then = np.empty(settings)
     for t in range(tiles.shape[0]):
-        lane_constants = constants[t]
+        setting_constants = constants[t]
         W = tiles[t, :p]
         snapshot = tiles[t, p : 2 * p]
-        step = lane_constants[0]
-        clip = lane_constants[1]
-        jump = lane_constants[2]
-        threshold = lane_constants[3]
-        shrink = lane_constants[4]
+        step = setting_constants[0]
+        clip = setting_constants[1]
+        jump = setting_constants[2]
+        threshold = setting_constants[3]
+        shrink = setting_constants[4]
         mu = tiles[t, 2 * p : 3 * p]
         sums = tiles[t, 3 * p :]
         for k in range(batches.shape[0]):
@@ -215,22 +219,26 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
             bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
             margins(x, offset[i], W, now)
             margins(x, offset[i], snapshot, then)
-            for lane in range(lanes):
-                change = derivative(now[lane]) - derivative(then[lane])
-                now[lane] = step[lane] * clamp(change, clip[lane] * bound)
+            for setting in range(settings):
+                change = derivative(now[setting]) - derivative(then[setting])
+                now[setting] = step[setting] * clamp(change, clip[setting] * bound)
             for j in range(p):
                 w = W[j]
                 z = noise[k, j]
                 total = sums[j]
-                for lane in range(lanes):
-                    released = fused(x[j], now[lane], fused(z, jump[lane], mu[j, lane]))
-                    forward = w[lane] - released
-                    w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
-                    total[lane] += w[lane]
+                for setting in range(settings):
+                    released = fused(
+                        x[j], now[setting], fused(z, jump[setting], mu[j, setting])
+                    )
+                    forward = w[setting] - released
+                    w[setting] = prox(
+                        forward, threshold[setting], shrink[setting], lower, upper
+                    )
+                    total[setting] += w[setting]
 
 
 class Run(dp_sgd.Run):
-    """DP-SVRG lanes.
+    """A batch of DP-SVRG.
 
     Their rows (4 p): weights, snapshot, step times the noisy full gradient, and the sum
     of the epoch's iterates.
@@ -238,19 +246,19 @@ class Run(dp_sgd.Run):
 
     batch = 1  #: records of a step
 
-    def set_up(self, lanes: Lanes) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Find the length of an epoch."""
-        super().set_up(lanes)
+        super().set_up(settings)
         self.epoch = epoch(self.problem, self.options)
-        self.kernel = _single_steps if len(lanes.step) == 1 else _steps
+        self.kernel = _single_steps if len(settings.step) == 1 else _steps
 
-    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""
-        step = lanes.step / self.problem.global_smoothness
+        step = settings.step / self.problem.global_smoothness
         n = self.problem.n
-        scale = lanes.noise_scale(mean_sensitivity(lanes.clip, n))
+        scale = settings.noise_scale(mean_sensitivity(settings.clip, n))
         full = full_noise(self.problem, self.options)
-        return *super().lane_constants(lanes), step * full * scale
+        return *super().setting_constants(settings), step * full * scale
 
     def start(self) -> np.ndarray:
         """Zeros."""

@@ -46,6 +46,7 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
     """Epsilon of rho-zCDP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
 
     def bound(log_excess: float) -> float:
+        """Epsilon by the Rényi divergence at order 1 + exp(x)."""
         alpha = 1 + math.exp(log_excess)
         spent = rho * alpha + math.log1p(-1 / alpha)
         return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
@@ -62,6 +63,7 @@ def concentrated_budget(epsilon: float, delta: float) -> float:
     """The largest rho whose epsilon stays within the target."""
 
     def excess(log_rho: float) -> float:
+        """Epsilon at a logarithm of rho, above the target; it rises."""
         return concentrated_epsilon(math.exp(log_rho), delta) - epsilon
 
     rho = math.exp(scipy.optimize.brentq(excess, -40.0, 10.0, xtol=1e-12))

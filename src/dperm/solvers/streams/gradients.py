@@ -19,9 +19,9 @@ def gradient_sums(rows, labels, factors, bound, W, out):
 
     ``factors`` give the rows unit dual norm, so that clipping phi' clips the gradient.
     """
-    for lane in range(W.shape[0]):
-        w = W[lane]
-        total = out[lane]
+    for setting in range(W.shape[0]):
+        w = W[setting]
+        total = out[setting]
         for i in range(rows.shape[0]):
             z = rows[i]
             c = factors[i]
@@ -33,10 +33,10 @@ def gradient_sums(rows, labels, factors, bound, W, out):
 @njit(**KERNEL)
 def difference_sums(rows, labels, factors, bound, W, V, out):
     """Add the clipped gradients at W less those at V, both (L, d), to out (L, d)."""
-    for lane in range(W.shape[0]):
-        w = W[lane]
-        u = V[lane]
-        total = out[lane]
+    for setting in range(W.shape[0]):
+        w = W[setting]
+        u = V[setting]
+        total = out[setting]
         for i in range(rows.shape[0]):
             z = rows[i]
             c = factors[i]
@@ -47,7 +47,7 @@ def difference_sums(rows, labels, factors, bound, W, V, out):
                 total[j] = fused(g, z[j], total[j])
 
 
-class Kept(Stream):
+class StoredRecords(Stream):
     """A run on the next n records of a source, which it keeps.
 
     Attributes

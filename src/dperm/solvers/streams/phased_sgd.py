@@ -94,19 +94,19 @@ class Run(Stream):
         for phase, size in enumerate(phases(self.n), start=1):
             self.totals[:] = 0.0
             for records in self.records(size):
-                for lane, eta in enumerate(self.eta / 4**phase):
-                    self._walk(lane, records, eta)
+                for setting, eta in enumerate(self.eta / 4**phase):
+                    self._walk(setting, records, eta)
             drawn = gaussian(self.streams.noise, self.setup.d)
             scale = self.deviation / 4**phase
             self.x = self.totals / size + scale[:, None] * drawn
             yield self.x.flatten()
 
-    def _walk(self, lane: int, records: Records, eta: float) -> None:
+    def _walk(self, setting: int, records: Records, eta: float) -> None:
         """Take a step of one target for every record."""
         setup = self.setup
         k = 0
-        x = self.x[lane]
-        total = self.totals[lane]
+        x = self.x[setting]
+        total = self.totals[setting]
         steps = setup.compiled(_steps)
         rules = (self.shape, setup.p, setup.radius)
         while k < len(records[0]):
@@ -119,7 +119,7 @@ class Run(Stream):
 
 @njit(**KERNEL)
 def _steps(rows, labels, factors, bound, shape, p, radius, eta, start, x, sums):
-    """Run projected SGD of a lane from record ``start``; return the number of records.
+    """Run projected SGD of a setting from record ``start``; return how many were read.
 
     Where the projection has no closed form, stop at the first point outside and return
     minus the record's index; the caller projects the point and adds it to the sum.

@@ -34,7 +34,7 @@ from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
 
-_CLOSE = 1.25  # ratio of Rényi epsilons below which true ones are compared
+_BOUND_RATIO = 1.25  # ratio of Rényi epsilons below which true ones are compared
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
 _UNIT = "<v, d_t>, the score of a centred vertex"
@@ -147,7 +147,7 @@ def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
 def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
     """The ledger of larger epsilon, compared exactly only if Rényi bounds are close."""
     bounds = [renyi_epsilon(ledger, delta) for ledger in (one, other)]
-    if max(bounds) < _CLOSE * min(bounds):
+    if max(bounds) < _BOUND_RATIO * min(bounds):
         bounds = [true_epsilon(ledger, delta) for ledger in (one, other)]
     return one if bounds[0] >= bounds[1] else other
 
@@ -270,11 +270,11 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     """
     p = X.shape[1]
     blocked = p // BLOCK * BLOCK if p >= 2 * BLOCK else 0  # of fewer, all at once
-    for lane in range(X.shape[0]):
-        x = X[lane]
-        d = D[lane]
-        b = scale[lane]
-        vertex = at[lane]
+    for setting in range(X.shape[0]):
+        x = X[setting]
+        d = D[setting]
+        b = scale[setting]
+        vertex = at[setting]
         factor = 1.0
         for k in range(rows.shape[0]):
             z = rows[k]
@@ -305,4 +305,4 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
             x[vertex >> 1] += eta * radius * (1 - 2 * (vertex & 1)) / factor
         for j in range(x.shape[0]):
             x[j] *= factor
-        at[lane] = vertex
+        at[setting] = vertex

@@ -16,7 +16,7 @@ from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.solvers.frank_wolfe.dp_fw import published_root, selections
 from dperm.solvers.streams import Options, Target, TargetNoise, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
-from dperm.solvers.streams.gradients import Kept
+from dperm.solvers.streams.gradients import StoredRecords
 from dperm.solvers.streams.setup import Setup
 
 
@@ -45,7 +45,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise
     return TargetNoise(Ledger((selections(moved, scale, count),), given=(N,)), (scale,))
 
 
-class Run(Kept):
+class Run(StoredRecords):
     """All iterations for all targets; p = 1."""
 
     noise_of = staticmethod(noise)

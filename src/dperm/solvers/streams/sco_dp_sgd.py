@@ -14,7 +14,7 @@ import numpy as np
 from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Options, Target, TargetNoise
 from dperm.solvers.streams.gaussian_releases import gaussian_noise
-from dperm.solvers.streams.gradients import Kept
+from dperm.solvers.streams.gradients import StoredRecords
 from dperm.solvers.streams.setup import Setup
 
 
@@ -23,7 +23,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise
     return gaussian_noise(target, 1)
 
 
-class Run(Kept):
+class Run(StoredRecords):
     """One pass for all targets."""
 
     noise_of = staticmethod(noise)

@@ -17,7 +17,7 @@ from dperm.core.erm.sets import norms
 from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Options, Target, TargetNoise
 from dperm.solvers.streams.gaussian_releases import gaussian_noise
-from dperm.solvers.streams.gradients import Kept
+from dperm.solvers.streams.gradients import StoredRecords
 from dperm.solvers.streams.setup import Setup
 
 
@@ -31,7 +31,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise
     return gaussian_noise(target, iterations(n))
 
 
-class Run(Kept):
+class Run(StoredRecords):
     """All iterations for all targets."""
 
     noise_of = staticmethod(noise)
