@@ -432,7 +432,8 @@ def _name_ends(axes: Axes) -> None:
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = np.array([to_axes.transform((right, end))[1] for end, *_ in curve_ends])
     heights = np.maximum.accumulate(np.clip(heights, 0.0, 1.0) - steps) + steps
-    top = 1.0 - steps[-1:]  # pushed down is what was pushed out
+    # pushed down is what was pushed out, and what would lie on the title
+    top = 1.0 - steps[-1:] - line_height * lines[-1:] / 2
     heights = np.minimum(heights, top + steps)
     for height, name, (_, _, color) in zip(heights, names, curve_ends, strict=True):
         place: Any = {"transform": axes.transAxes, "va": "center"}
