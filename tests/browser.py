@@ -139,7 +139,9 @@ class Browser:
 
     def type(self, words):
         """Type words where the focus is."""
-        self("Input.insertText", text=words)
+        for letter in words:
+            self("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
+            self("Input.dispatchKeyEvent", type="keyUp", key=letter)
 
     def picture(self, path):
         """Save what is seen as PNG."""

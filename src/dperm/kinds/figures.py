@@ -102,7 +102,7 @@ def _key(rows: Rows, ties: bool) -> str:
     if "star" in roles:
         clauses.append("star: printed in the paper")
     if ties and "thin" in roles:
-        clauses.append("thin line: another number of passes, whose end is level")
+        clauses.append("thin: other numbers of passes, level at the end")
     return "; ".join(clauses)
 
 

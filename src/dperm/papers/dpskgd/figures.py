@@ -153,5 +153,6 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
         size=(3.1, 2.7),
         styles=styles,
         shared="all",
+        ticks=(-1, -0.5, 0, 0.5, 1),
         note="dotted: exact expectation",
     )
