@@ -9,7 +9,7 @@ import ast
 import sys
 from pathlib import Path
 
-BUDGETS = {"src": 24_500, "tests": 14_700}
+BUDGETS = {"src": 24_500, "tests": 14_900}
 
 
 def statements(folder: Path) -> int:
