@@ -83,14 +83,14 @@ def hues(names: Iterable[str]) -> dict[str, Style]:
     """Styles of unordered kinds by hue, of ordered families from dark to light."""
     central = ("FW", "DP-FW")
     ours = [name for name in names if name not in central]
-    styles = looks.of(central)
+    style_of = looks.of(central)
     for mark in FAMILY_MARKS:
-        styles |= drawing.family([name for name in ours if mark in name])
-    unordered = [name for name in ours if name not in styles]
+        style_of |= drawing.family([name for name in ours if mark in name])
+    unordered = [name for name in ours if name not in style_of]
     marks = zip(
         unordered, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False
     )
-    return styles | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
+    return style_of | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
 
 
 def percent(share: float) -> str:
