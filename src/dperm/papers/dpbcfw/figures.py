@@ -375,7 +375,7 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
                     panel_titles[panel] = f"{title}: {words}"
     points = drawing.frame(rows)
     seen = points[points["panel"].isin(panel_titles)]
-    axes = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
+    axes: dict[str, Any] = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
     axes |= {"xscale": "log", "ylim": (0.0, TOP)}
     layout: dict[str, Any] = {
         "columns": 2,
