@@ -108,8 +108,6 @@ class Number:
     def __add__(self, other: Number | float) -> Number:
         return self - other * -1.0
 
-    __radd__ = __add__
-
     def __neg__(self) -> Number:
         return self * -1.0
 

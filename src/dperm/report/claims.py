@@ -356,8 +356,9 @@ def accepted(claim: Claim) -> str:
     ]
     near = claim.tolerance if isinstance(claim.tolerance, list) else [claim.tolerance]
     wider = " to ".join(rounded(float(end)) for end in near if end is not None)
-    shares = {"all": "", "any": ", in one case or more"}
-    share = shares.get(str(claim.required), f", in {claim.required} of the cases")
+    share = {"all": "", "any": ", in one case or more"}.get(
+        str(claim.required), f", in {claim.required} of the cases"
+    )
     return " and ".join(ends) + (wider and f" (in part {wider})") + share
 
 
