@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.checks import OF_RUNS, Audit
+from dperm.audit.draws import UNTOUCHED
 from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Recorder
 from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.core import solvers
@@ -45,6 +46,8 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.streams import Target
 from dperm.solvers.streams.sources import Rows
+
+UNTOUCHED.add(__name__)
 
 NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-200, 5e-324)
 LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers

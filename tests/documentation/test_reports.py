@@ -161,7 +161,7 @@ def test_the_article_finds_its_numbers():
 
 
 def test_the_codecheck_manifest_names_the_files_of_major_claims(claims):
-    found = yaml.safe_load((ROOT / "codecheck.yml").read_text())
+    found = yaml.safe_load((ROOT / "docs/codecheck.yml").read_text())
     named = {one["file"] for one in found["manifest"]}
     assert all((ROOT / one).is_file() for one in named)
     for name in NAMES:

@@ -155,3 +155,11 @@ def test_published_numbers_are_complete():
         )
     table = pd.read_csv(ROOT / "conf/paper/dpgcd/published/table3.csv")
     assert len(table) == 12 and not table.duplicated(["problem", "algorithm"]).any()
+
+
+def test_the_top_level_is_short():
+    """At most 22 entries beside those that begin with a dot."""
+    command = ["git", "-C", str(ROOT), "ls-files"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    tops = {path.partition("/")[0] for path in listed.stdout.splitlines()}
+    assert 10 < len({name for name in tops if not name.startswith(".")}) <= 22

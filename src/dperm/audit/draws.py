@@ -28,7 +28,7 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 from dperm.audit.mechanism import Array, Draw
 
 # Modules that keep numpy's own generators, as their code needs no record.
-UNTOUCHED = ("numpy", "dperm.audit", "dperm.testing")
+UNTOUCHED = {"numpy", __package__}
 STANDARD = sys.stdlib_module_names
 WORDS = 4  # of 64 bits, of a generator's state
 MANY = 2**20  # more than there are generators that outlive a run

@@ -157,7 +157,8 @@ def section(group: str, name: str, *overrides: str) -> Any:
 
     Raises ConfigError for what is wrong with it.
     """
-    ahead(group, [name], overrides)
+    if (group, name, overrides) not in SECTIONS:
+        ahead(group, [name], overrides)
     return scope.seen(group, name, SECTIONS[group, name, overrides])
 
 

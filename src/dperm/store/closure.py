@@ -259,6 +259,7 @@ def forget() -> None:
     stored: list[Any] = [digest, versions, functions, _closure, _code, _reached, _tree]
     stored += [
         _said,
+        _counts,
         fields_read,
         own_words,
         words,
@@ -286,8 +287,8 @@ def functions(module: str) -> dict[str, ast.arguments]:
 @functools.cache
 def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
     """The code of entry points and of all that they reach, by their names."""
-    tops = {"dperm"}
-    tops |= {entry.partition(".")[0].partition(":")[0] for entry in entries}
+    names = (entry.partition(".")[0].partition(":")[0] for entry in entries)
+    tops = frozenset(("dperm", *names))
     reached: dict[str, Code] = {}
     todo = [*entries]
     with unwatched:  # a job that reads its code for a key does not depend on it
@@ -300,7 +301,8 @@ def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
     return reached
 
 
-def _counts(entry: str, tops: Iterable[str]) -> bool:
+@functools.cache
+def _counts(entry: str, tops: frozenset[str]) -> bool:
     """Whether an entry point is own code and no plumbing."""
     module = entry.partition(":")[0]
     if _said(module) == NOTHING or module.partition(".")[0] in sys.stdlib_module_names:
