@@ -316,8 +316,9 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     )
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    layout = {"own": panel_axes, "columns": len(budgets), "size": (3.4, 2.2)}
-    return Picture(drawing.frame(rows), titles, axes, styles=TRAFFIC, **layout)
+    layout: dict[str, Any] = {"columns": len(budgets), "size": (3.4, 2.2)}
+    layout |= {"own": panel_axes, "styles": TRAFFIC}
+    return Picture(drawing.frame(rows), titles, axes, **layout)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
@@ -374,7 +375,7 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
                     panel_titles[panel] = f"{title}: {words}"
     points = drawing.frame(rows)
     seen = points[points["panel"].isin(panel_titles)]
-    axes = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
+    axes: dict[str, Any] = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
     axes |= {"xscale": "log", "ylim": (0.0, TOP)}
     layout = {
         "columns": 2,
