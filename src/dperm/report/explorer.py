@@ -87,7 +87,8 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     configs = {paper.paper.name: paper for paper in texts.papers(config)}
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes
-        for paper in answers["every"]:
+        for place, paper in enumerate(answers["every"], 1):
+            log.info("%s, %d of %d", paper["author"], place, len(configs))
             figures += figures_of(configs[paper["name"]], claims, epsilons)
     tables = {
         "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),

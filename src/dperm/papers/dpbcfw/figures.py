@@ -83,14 +83,14 @@ def hues(names: Iterable[str]) -> dict[str, Style]:
     """Styles of unordered kinds by hue, of ordered families from dark to light."""
     central = ("FW", "DP-FW")
     ours = [name for name in names if name not in central]
-    style_of = looks.of(central)
+    styles = looks.of(central)
     for mark in FAMILY_MARKS:
-        style_of |= drawing.family([name for name in ours if mark in name])
-    unordered = [name for name in ours if name not in style_of]
+        styles |= drawing.family([name for name in ours if mark in name])
+    unordered = [name for name in ours if name not in styles]
     marks = zip(
         unordered, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False
     )
-    return style_of | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
+    return styles | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
 
 
 def percent(share: float) -> str:
@@ -316,9 +316,9 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     )
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    layout: dict[str, Any] = {"own": panel_axes, "columns": len(budgets)}
-    layout["size"] = (3.4, 2.2)
-    return Picture(drawing.frame(rows), titles, axes, styles=TRAFFIC, **layout)
+    layout: dict[str, Any] = {"columns": len(budgets), "size": (3.4, 2.2)}
+    layout |= {"own": panel_axes, "styles": TRAFFIC}
+    return Picture(drawing.frame(rows), titles, axes, **layout)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
@@ -377,7 +377,7 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     seen = points[points["panel"].isin(panel_titles)]
     axes: dict[str, Any] = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
     axes |= {"xscale": "log", "ylim": (0.0, TOP)}
-    layout: dict[str, Any] = {
+    layout = {
         "columns": 2,
         "size": (3.4, 1.7),
         "shared": "all",
