@@ -9,7 +9,7 @@ from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import manifest, warm
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
-from dperm.core.experiment.files import refuse_second
+from dperm.core.experiment.files import lock_results
 
 BEGAN = time.time()
 PAPERS = helpers.papers_of(sys.argv, available("paper"))
@@ -27,7 +27,7 @@ except ConfigError as error:
     sys.exit(str(error))
 
 if is_main:
-    helpers.age(JOBS)
+    helpers.backdate_data(JOBS)
 shell.prefix(helpers.prefix(HERE))
 RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
 TARGETS = JOBS.targets()
@@ -37,10 +37,11 @@ onstart:  # the kernel frees the lock, however this process ends
     from dperm.report import claims
 
     try:
-        refuse_second(".snakemake/dperm.lock")
+        lock_results(".snakemake/dperm.lock")
         claims.refuse(PAPERS, OVERRIDES)
     except (RuntimeError, ConfigError) as error:
         raise WorkflowError(str(error))
+    helpers.write_specs(JOBS, OVERRIDES)
     # With a limit on their rate every ended job leaves a timer that fires each second.
     workflow.scheduler.job_rate_limiter = None
     # Other machines and other environments start their jobs themselves.

@@ -11,15 +11,13 @@ from pathlib import Path
 import jinja2
 import pandas as pd
 
+from dperm.core.experiment.config import paper_label
+
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results"
 WORTH = HERE.parents[1] / "figures/worth.csv"
 PAPERS = {
-    "dpcd": "DP-CD",
-    "dpgcd": "DP-GCD",
-    "dpskgd": "DP-SkGD",
-    "dpbcfw": "DP-BCFW",
-    "dpsco": "DP-SCO",
+    name: paper_label(name) for name in ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
 }
 
 
@@ -53,6 +51,16 @@ class Numbers:
         """What was measured, with its 95 % interval."""
         low, high = (self._number(end, column) for column in ("ci_low", "ci_high"))
         return f"{self.value(end)} [{low}, {high}]"
+
+    def rests(self, end: str, *verdicts: str) -> str:
+        """Nothing, where a claim has one of the verdicts that a sentence rests on."""
+        verdict = self._row(end)["verdict"]
+        if verdict not in verdicts:
+            raise ValueError(
+                f"article.md.j2: claim {end}: expected {' or '.join(verdicts)}, found "
+                f"{verdict}: say it anew"
+            )
+        return ""
 
     def cell(self, table: str, column: str, **where: str) -> str:
         """A number of a table under results/, with its 95 % interval."""
@@ -112,7 +120,7 @@ def rendered(results: Path = RESULTS) -> str:
     numbers = Numbers(results)
     names = (
         *("value", "within", "cell", "largest", "count"),
-        *("worth", "proved"),
+        *("worth", "proved", "rests"),
     )
     known = {name: getattr(numbers, name) for name in names}
     template = jinja2.Template(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dperm.compare.guarantee import BudgetError as BudgetError
     from dperm.compare.search import PrivateSearch as PrivateSearch
 
+IN_KEYS = "nothing"  # it imports what it offers at its first use
 __version__ = "2.0.0"
 
 # Public names, and the modules that define them.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 
+IN_KEYS = "nothing"  # refusals
 # Extra to the modules it installs; the first is the one whose presence is checked.
 EXTRAS = {
     "pipeline": (

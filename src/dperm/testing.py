@@ -155,7 +155,9 @@ class Subject:
     @cached_property
     def audits(self) -> list[tuple[Mechanism, Audit]]:
         """Audits of the private mechanisms under strict noise, at small effort."""
-        return [(m, Audit(m, **EFFORT)) for m in self.private if m.kind == STRICT]
+        return [
+            (m, Audit(m, **EFFORT)) for m in self.private if m.calibration == STRICT
+        ]
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def _observed_run(m: Mechanism, data: AuditData, seed: int = 1) -> ObservedRun:
         warnings.simplefilter("error")
         run = m.begin(data, streams(seed))
         releases = [np.array(release) for release in m.follow(run)]
-        draws = [(draw.kind, draw.unit.shape) for draw in recorder.draws]
+        draws = [(draw.law, draw.unit.shape) for draw in recorder.draws]
         return ObservedRun(releases, draws, np.array(m.published(run)))
 
 
@@ -203,7 +205,7 @@ def _ledger(subject: Subject) -> None:
     """Its ledger costs what was asked for; without noise it costs infinity."""
     for m in subject.all:
         assert m.ledger.events and all(event.count > 0 for event in m.ledger.events)
-        if m.kind == STRICT and not is_open(m.ledger):
+        if m.calibration == STRICT and not is_open(m.ledger):
             assert m.true <= m.epsilon * (1 + 1e-3), f"{m.name} costs {m.true:g}"
     assert _cost_of_none(subject) == math.inf, (
         "without noise it says that it costs less"
@@ -293,7 +295,7 @@ def _many(m: Mechanism) -> BatchedSettings:
     rng = np.random.default_rng(2)
     step = rng.uniform(0.01, 1.0, 70)
     clip = 10.0 ** rng.uniform(-2, 1, 70)
-    return BatchedSettings(step, clip, 0.7, m.kind)
+    return BatchedSettings(step, clip, 0.7, m.calibration)
 
 
 def _block(m: Mechanism, settings: BatchedSettings, workers: int = 1) -> Any:
@@ -386,7 +388,7 @@ def _in_pieces(subject: Subject) -> None:
 def _targets(subject: Subject) -> None:
     """A target of a stream has the same bits alone and beside others."""
     for m in subject.private:
-        targets = [Target(epsilon, DELTA, m.kind) for epsilon in (0.5, 1.0, 4.0)]
+        targets = [Target(epsilon, DELTA, m.calibration) for epsilon in (0.5, 1.0, 4.0)]
 
         def solved(chosen: list[Target], m: Mechanism = m) -> Array:
             arguments = (

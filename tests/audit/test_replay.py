@@ -35,7 +35,7 @@ def test_a_tap_notes_draws_and_changes_nothing(name):
     with listening(tap):
         seen = CALLS[name](streams(5))
     np.testing.assert_array_equal(plain, seen)
-    assert [draw.kind for draw in tap.draws] == ["laplace" if "lap" in name else name]
+    assert [draw.law for draw in tap.draws] == ["laplace" if "lap" in name else name]
     scale = np.array([1.0, 2.0]) if name == "laplace" else 1.0
     np.testing.assert_allclose(tap.draws[0].unit * scale, plain)
     np.testing.assert_array_equal(CALLS[name](streams(5)), plain)  # and is gone
@@ -121,7 +121,7 @@ def test_margins_of_a_selection_are_its_sensitivity():
 
 def test_an_entry_that_wins_without_its_noise_is_no_fault():
     """Noise inside a score's modulus may lower it: then more than one wins so."""
-    every = [m for m in subjects(named("dp_gcd")) if m.kind == "paper"]
+    every = [m for m in subjects(named("dp_gcd")) if m.calibration == "paper"]
     assert every and not any(Audit(m).sensitivity().caught for m in every)
 
 

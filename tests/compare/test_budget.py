@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 import dperm
 from dperm import Budget, BudgetError, DPClassifier
 from dperm.compare import processes
-from dperm.compare.methods import Contestant
+from dperm.compare.methods import SolverAdapter
 
 X = np.linspace(-1.0, 1.0, 400)[:, None]
 Y = X[:, 0] > 0
@@ -33,7 +33,7 @@ def test_what_is_left_is_counted_and_more_is_refused(monkeypatch):
         fitted(epsilon=0.6)
         fitted(epsilon=0.3)
         with monkeypatch.context() as patch:
-            patch.setattr(Contestant, "weights", None)  # no noise is drawn
+            patch.setattr(SolverAdapter, "weights", None)  # no noise is drawn
             for epsilon, said in ((0.2, r"0.1\d* of the budget of 1 is"),
                                   (np.inf, "costs inf")):  # fmt: skip
                 with pytest.raises(BudgetError, match=f"epsilon: .*{said}"):

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import dperm
 from dperm.compare import containers, doors
-from dperm.compare.containers import SIDES, WHOLE, N
+from dperm.compare.containers import INTEGERS, SIDES, N
 from dperm.core.erm import door
 
 A, B, C = containers.FIRST, containers.SECOND, containers.THIRD
@@ -64,7 +64,7 @@ SPARSE = ["csr_array", "csc_array", "coo_array", "lil_array", "dok_array", "dia_
 @pytest.mark.parametrize("kind", SPARSE)
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool, np.longdouble])
 def test_a_sparse_array_of_any_format_is_its_numbers(kind, dtype):
-    grid = np.column_stack([A > 0.3, WHOLE > 4, C > 0.2])
+    grid = np.column_stack([A > 0.3, INTEGERS > 4, C > 0.2])
     wanted = coefficients(sparse.csc_array(grid.astype(float)))
     assert np.array_equal(
         coefficients(getattr(sparse, kind)(grid.astype(dtype))), wanted

@@ -14,7 +14,7 @@ import dperm
 from commands import python
 from dperm import DPClassifier, DPRegressor
 from dperm.compare import estimators, methods, ranges
-from dperm.compare.methods import Contestant
+from dperm.compare.methods import SolverAdapter
 from dperm.core.erm import door
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
@@ -143,7 +143,7 @@ def test_epsilon_is_the_price_of_all_noise_that_is_drawn(
     data, solver, slip, monkeypatch
 ):
     """Of the sums and of the solver's run, whatever the ledger says."""
-    runs, sums, real, drawn = [], [], Contestant.weights, ranges.released
+    runs, sums, real, drawn = [], [], SolverAdapter.weights, ranges.released
 
     def spent(on, setting, noise, seed):
         runs.append(on.ledger(setting, noise))
@@ -153,7 +153,7 @@ def test_epsilon_is_the_price_of_all_noise_that_is_drawn(
         sums.append(given)
         return drawn(every, ts, given, normal)
 
-    monkeypatch.setattr(Contestant, "weights", spent)
+    monkeypatch.setattr(SolverAdapter, "weights", spent)
     monkeypatch.setattr(ranges, "released", released)
     if slip:
         calibrated = estimators.calibrated
@@ -190,12 +190,12 @@ def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch)
 
     def seen(on, setting, noise_multiplier, seed):
         ledger, problem = on.ledger(setting, noise_multiplier), on.problem
-        public = Contestant.public_information(on, ledger)
+        public = SolverAdapter.public_information(on, ledger)
         smoothness = (problem.smoothness.tolist(), problem.global_smoothness)
         known.append((noise_multiplier, ledger, *smoothness, public))
         return np.zeros(problem.p)
 
-    monkeypatch.setattr(Contestant, "weights", seen)
+    monkeypatch.setattr(SolverAdapter, "weights", seen)
     for size in (1.0, 1e3):
         X[0], y[0] = size, size
         cost = DPRegressor(solver, random_state=0, **WHOLE).fit(X, y).epsilon_
@@ -214,7 +214,7 @@ def test_but_for_the_sums_no_record_moves_what_is_seen_of_others(
         seen.append((on.problem.A[1:], on.problem.offset[1:]))
         return np.zeros(on.problem.p)
 
-    monkeypatch.setattr(Contestant, "weights", kept)
+    monkeypatch.setattr(SolverAdapter, "weights", kept)
     monkeypatch.setattr(
         ranges, "released", lambda every, ts, *_: ([*every], np.zeros(8))
     )

@@ -22,7 +22,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Reader
 from dperm.data.arrays import RefusedError
 from dperm.data.readers import read_files
-from dperm.pipeline import checks, inputs, products
+from dperm.pipeline import checks, inputs, makers
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_a_hostile_yaml_is_refused(conf, file, old, new, message):
     with pytest.raises(ConfigError, match=message):
         config = compose(["problem=diabetes", "solver=dp_cd", "scale=smoke"])
         checks.check(config)
-        products.entry_of(config, "figures", "curves")
+        makers.entry_of(config, "figures", "curves")
     assert not (conf.parent / "evil").exists()
 
 

@@ -39,13 +39,13 @@ def drawn(config, point, seed):
     """The mean of n draws."""
     return {"value": float(np.random.default_rng(seed).normal(size=point["n"]).mean())}
 '''
-CLAIM = """- place: Table 2
-  says: DP-CD comes close to the optimum.
+CLAIM = """- source: Table 2
+  statement: DP-CD comes close to the optimum.
   kind: variant
   set: 2026-11-24, before the results
   table: errors
   rows: {algorithm: DP-CD}
-  number: fresh_mean
+  estimate: fresh_mean
   at_most: 0.5
 """
 RUN = "results/tiny/diabetes/dp_cd"
@@ -164,7 +164,10 @@ def test_a_script_in_a_claim_is_text_in_every_page(results):
     """In its sentence, its place and its reason's numbers."""
     path = results / "configuration/paper/tiny/claims.yaml"
     (claim,) = yaml.safe_load(CLAIM)
-    hostile = {"says": f"It comes {HOSTILE} close.", "place": f"Table 2 {HOSTILE}"}
+    hostile = {
+        "statement": f"It comes {HOSTILE} close.",
+        "source": f"Table 2 {HOSTILE}",
+    }
     path.write_text(yaml.safe_dump([{**claim, **hostile, "major": True}]))
     claims.write(configured())
     page.report(configured())
@@ -476,7 +479,7 @@ def test_counts_as_json_say_what_was_covered_and_left_out(results, capsys):
 
 def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
     path = results / "configuration/paper/tiny/claims.yaml"
-    replaced(path, "0.5", "0.0001\n  nearly: 5.0")
+    replaced(path, "0.5", "0.0001\n  tolerance: 5.0")
     assert verified()
     for stage in ("claims", "report"):
         monkeypatch.setattr("sys.argv", ["dperm", stage])

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from dperm.judge.number import Absent, Idle, Missing, Number
+from dperm.judge.number import Missing, MissingRow, Number, Undefined
 from dperm.judge.words import Words, compiled, evaluated
 from dperm.kinds.proofs import Argument
 from dperm.present.intervals import power, student
@@ -58,7 +58,7 @@ def test_a_part_that_may_be_zero_leaves_an_end_open_and_none_is_negative():
     assert (zero / one).low == 0
     assert math.isinf((one / zero).high)
     for other in (0.0, -1.0, Number(-1.0, -2.0, 3.0)):
-        with pytest.raises(Idle, match="no ratio"):
+        with pytest.raises(Undefined, match="no ratio"):
             one / other
 
 
@@ -114,21 +114,21 @@ def test_a_word_reads_a_number_with_its_interval(expression, rows, expected):
 @pytest.mark.parametrize(
     ("expression", "rows", "error", "words"),
     [
-        ('at(algorithm="DP-FW")', LEAD, Absent, "no row"),
-        ('at(best="mean", algorithm=["DP-CD", "DP-FW"])', LEAD, Absent,
+        ('at(algorithm="DP-FW")', LEAD, MissingRow, "no row"),
+        ('at(best="mean", algorithm=["DP-CD", "DP-FW"])', LEAD, MissingRow,
          "no row of algorithm DP-FW"),
         ("men", LEAD, Missing, "no column men"),
         ("mean", ONE.assign(mean=math.nan), Missing, "an empty cell"),
-        ("mean", ONE.assign(mean=math.nan, reason="diverged"), Idle, "diverged"),
-        ("mean", LEAD, Idle, "2 rows where one was expected"),
-        ('slope("x", "y")', POINTS[:2], Idle, "fewer than three"),
+        ("mean", ONE.assign(mean=math.nan, reason="diverged"), Undefined, "diverged"),
+        ("mean", LEAD, Undefined, "2 rows where one was expected"),
+        ('slope("x", "y")', POINTS[:2], Undefined, "fewer than three"),
         (FEWER, pd.concat([PASSES, pd.DataFrame(
-            {"algorithm": ["SGD"], "passes": [0.0], "mean": [0.5]})]), Idle,
+            {"algorithm": ["SGD"], "passes": [0.0], "mean": [0.5]})]), Undefined,
          "no progress"),
-        ('worst_step("passes", [2.0, 3.0])', CD, Absent, "passes 3"),
-        ('spread("passes", 0.1)', CD, Idle, "nothing was learnt"),
-        ('most("passes")', CD[:1], Idle, "fewer than two"),
-        ('inside("p")', CELLS[3:4], Absent, "no row"),
+        ('worst_step("passes", [2.0, 3.0])', CD, MissingRow, "passes 3"),
+        ('spread("passes", 0.1)', CD, Undefined, "nothing was learnt"),
+        ('most("passes")', CD[:1], Undefined, "fewer than two"),
+        ('inside("p")', CELLS[3:4], MissingRow, "no row"),
     ],
 )  # fmt: skip
 def test_what_is_missing_says_why(expression, rows, error, words):
@@ -162,7 +162,7 @@ def test_shape_is_the_exponent_over_another_curve_where_anything_was_learnt():
     others = {"f": pd.concat([rows, bound])}
     number = found(word, rows, {"algorithm": "A"}, others)
     assert number.value == pytest.approx(0.0, abs=1e-12)
-    with pytest.raises(Idle, match="2 points"):
+    with pytest.raises(Undefined, match="2 points"):
         found(word, rows[:3], {"algorithm": "A"}, others)
 
 

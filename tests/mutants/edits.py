@@ -239,6 +239,7 @@ EDITS = (
         "calibrate",
         "@cache\n"
         "def price(multiplier: float) -> float:\n"
+        '    """Epsilon at a noise multiplier by the chosen accountant."""\n'
         "    return epsilon_of(ledger_of(multiplier), delta, calibration){{ => \n"
         "epsilon *= 1.1}}",
     ),
@@ -289,7 +290,7 @@ EDITS = (
         "records:_clip", "bounds[setting] / {{norms[i] => max(norms[i], 1e-300)}}",
     ),
     plant("scaled_private_features", "dp_gd moments",
-        "features are scaled by the private columns", "Scaled.__init__",
+        "features are scaled by the private columns", "PublicView.__init__",
         "{{column_scales(problem) => np.sqrt((problem.A ** 2).mean(axis=0))}}",
     ),
     plant("selection_half_score", "dp_selection", "a score moves by 1",
@@ -305,7 +306,7 @@ EDITS = (
         "ranges:released", "remaining = {{noisy => read}} / n",
     ),
     plant("search_score_free", "private_search", "its scores are in no ledger",
-        "PrivateSearch._priced", "contestant.ledger(setting, noise){{ + score => }}",
+        "PrivateSearch._priced", "adapter.ledger(setting, noise){{ + score => }}",
     ),
     # Randomness that two parts of one fit share, or two fits of one budget.
     plant("search_seeds_shared", "private_search", "all runs have one noise",
@@ -421,7 +422,8 @@ UNRUN = (
     ),
     plant("range_of_the_data", "dp_gd", "columns are clipped to the data's own range",
         "DPLinear._cleaned",
-        "{{t = self._ranges[0].unit(values) => t = self._ranges[0].unit(values)\n"
+        "{{t = self._ranges[0].unit(values, room=int(self.fit_intercept)) => "
+        "t = self._ranges[0].unit(values, room=int(self.fit_intercept))\n"
         "t = t / max(abs(t).max(), 0.1)}}",
     ),
 )  # fmt: skip

@@ -173,7 +173,7 @@ SOLVERS = Path(__file__).parents[2] / "conf/solver"
 def strict(name: str) -> Mechanism:
     """A solver's first mechanism under strict noise."""
     every = subjects(SOLVERS / f"{name}.yaml")
-    return next(m for m in every if m.kind == "strict")
+    return next(m for m in every if m.calibration == "strict")
 
 
 KINDS: dict[str, Callable[[], Mechanism]] = {

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dperm.core.experiment import files, grid, results
 from dperm.core.experiment.config import compose
-from dperm.pipeline import products
+from dperm.pipeline import makers, products
 
 PAPERS = ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
 GONE = {"status": "unavailable", "reason": "no network"}
@@ -49,7 +49,7 @@ def sweep_all(folder):
 
 
 def rows(config, sweep):
-    function = products.function_of(config, "sweeps", sweep.function)
+    function = makers.function_of(config, "sweeps", sweep.function)
     points = grid.points(sweep.grid, axes=None)
     for point, replicate in itertools.product(points, range(2)):
         found = function(config, point, 11 + replicate, **sweep.options)
@@ -67,7 +67,7 @@ def store(config, name, found):
 
 def make(config, kind, name):
     product = getattr(config.paper, kind)[name]
-    maker = products.function_of(config, kind, product.function)
+    maker = makers.function_of(config, kind, product.function)
     return maker(config, product, list(product.problems or ()), **product.options)
 
 

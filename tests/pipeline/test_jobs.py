@@ -21,7 +21,7 @@ from dperm.core.experiment.unit import PROVENANCE
 from dperm.data.fetching import FetchRecord
 from dperm.kinds import figures
 from dperm.papers.dpcd import tables
-from dperm.pipeline import jobs, products, stages, workflow
+from dperm.pipeline import jobs, makers, products, stages, workflow
 from dperm.pipeline.auditing import PRODUCTS
 from dperm.pipeline.jobs import Jobs
 
@@ -279,7 +279,7 @@ def test_a_folder_that_stands_alone_has_modules_of_its_papers(copied):
     table = jobs.compose(["alone"], ["scale=full"])
     assert table.job("draw", "alone", "tables/one").products == ["tables/one"]
     made = compose(["paper=alone"])
-    assert products.function_of(made, "tables", "errors")() is None
+    assert makers.function_of(made, "tables", "errors")() is None
 
 
 # --- what Snakemake is told -----------------------------------------------------------
@@ -327,8 +327,8 @@ def test_threads_follow_from_passes_and_entries(few):
 def test_what_is_timed_leaves_cores_idle(few):
     for stage, *values, working, threads in (
         ("sweep", "one", "long", 4, workflow.SWEEP_THREADS),
-        ("sweep", "one", "clock", 1, workflow.APART),
-        ("timing", "one", 1, workflow.APART),
+        ("sweep", "one", "clock", 1, workflow.TIMED_CORES),
+        ("timing", "one", 1, workflow.TIMED_CORES),
     ):
         assert workflow.threads(few, stage, *values) == threads
         assert workflow.workers(few.job(stage, *values), stage, threads) == working
@@ -347,7 +347,8 @@ def test_threads_follow_from_what_an_earlier_run_measured(few):
     assert asked("sweep", "one", "long", **whole) == 3, "a part is not split"
     assert asked("sweep", "one", "long", cpu_seconds=1e6) == workflow.MAX_THREADS
     assert asked("solve", "one", "a", "s", cpu_seconds=2 * enough) == 2
-    assert asked("sweep", "one", "clock", cpu_seconds=2 * enough) == 2 * workflow.APART
+    threads = asked("sweep", "one", "clock", cpu_seconds=2 * enough)
+    assert threads == 2 * workflow.TIMED_CORES
     assert asked("optimum", "a", cpu_seconds=1e6) == 1
     few.cores = 2  # the only job of a run ends in a piece of it
     assert asked("sweep", "one", "long", cpu_seconds=1e6) == 2 * workflow.PIECES
@@ -376,8 +377,8 @@ def test_data_are_old_where_no_row_was_made_of_them(few):
     made = data.stat().st_mtime
     rows.parent.mkdir(parents=True)
     rows.touch()
-    workflow.age(few)
+    workflow.backdate_data(few)
     assert data.stat().st_mtime == made
     rows.unlink()
-    workflow.age(few)
+    workflow.backdate_data(few)
     assert data.stat().st_mtime == workflow.LONG_AGO

@@ -46,7 +46,7 @@ def test_an_edit_of_the_configuration_makes_the_sweeps_stale(before, edit, sweep
     assert not {name for name in stale if name.startswith(("optimum", "prepare"))}
 
 
-@pytest.mark.parametrize("edit", ["paper.title=other", "paper.reference=other"])
+@pytest.mark.parametrize("edit", ["paper.title=other", "paper.label=other"])
 def test_a_title_that_no_number_reads_makes_nothing_stale(before, edit):
     assert keys(edit) == before
 
@@ -146,7 +146,9 @@ def test_the_code_of_a_solver_counts_on_any_axis(config, axis):
         small=None,
     )
     swept = changed(config, "paper.sweeps", {"theorem": sweep})
-    assert "dperm.solvers.fits.ada_ssp" in scopes.sweeping(swept, "theorem", [])
+    assert "dperm.solvers.fits.ada_ssp" in scopes.sweeping(
+        swept, "theorem", [], stages.SWEEPING
+    )
 
 
 def test_a_section_that_is_kept_is_seen_by_each_job_through_its_own_scope():

@@ -119,7 +119,7 @@ def audit(part):
 
     def made():
         found = jobs.Jobs("")
-        jobs.add_audits(found)
+        jobs.add_audits(found, schema.Config(seed=None))
         return found.jobs[f"audit/{part}"].key
 
     return made
@@ -308,4 +308,4 @@ def test_a_folder_named_like_a_word_of_the_package_is_in_no_key():
     """Such as the folder ``solvers`` of these tests, which is on Python's path."""
     found = importlib.util.find_spec("solvers")
     assert Path(found.origin).is_relative_to(Path(__file__).parents[1])
-    assert "solvers" not in digests.optimum_code("least_squares")
+    assert "solvers" not in digests.looked_up(jobs.OPTIMISING, spelt=["least_squares"])

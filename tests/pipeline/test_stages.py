@@ -96,7 +96,7 @@ def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatc
     config = run_for(configured, solver, *where, results="one")
     assert inputs.load_problem(config).is_sparse == bool(where)
     one = stages.solve(config)
-    monkeypatch.setattr(tuning, "WIDE", 1)
+    monkeypatch.setattr(tuning, "THREADED_SETTINGS", 1)
     for workers in (2, 2 * tuning.SHARED + 1):
         given = (*where, f"workers={workers}")
         many = stages.solve(run_for(configured, solver, *given, results=f"{workers}"))

@@ -53,7 +53,7 @@ def test_a_truncated_array_is_noticed(stored, file):
 
 def test_what_other_code_or_settings_made_is_noticed(stored, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("dperm.pipeline.digests.optimum", lambda loss: "other")
+        patch.setattr("dperm.pipeline.digests.priced", lambda *_, **__: "other")
         with pytest.raises(ValueError, match="by other code: run `dperm prepare"):
             inputs.load_job(stored)
     monkeypatch.setattr("dperm.data.made_by", lambda steps: "other")

@@ -16,7 +16,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY
 from dperm.core.parallel import forked
-from dperm.pipeline import jobs, products, scopes, stages
+from dperm.pipeline import jobs, makers, scopes, stages
 from dperm.pipeline.stages import Swept
 
 
@@ -36,17 +36,17 @@ def entry(config, point, seed, given=0.0):
 def swept(configured, monkeypatch):
     """A function that composes a paper with one sweep; ``codes`` of its solvers."""
     codes = {}
-    real, known = products.module_of, {"power": power, "entry": entry}
-    monkeypatch.setattr(products, "entry_of", lambda *given: "")
+    real, known = makers.module_of, {"power": power, "entry": entry}
+    monkeypatch.setattr(makers, "entry_of", lambda *given: "")
     monkeypatch.setattr(
-        products,
+        makers,
         "function_of",
         lambda config, kind, name: known.get(name) or real(config, kind, name),
     )
     monkeypatch.setattr(
-        jobs,
-        "swept",
-        lambda config, name, names, _: f"1{[codes.get(k) for k in names]}",
+        stages.Swept,
+        "code_of",
+        lambda self, point: f"1{[codes.get(k) for k in self._solvers(point)]}",
     )
     monkeypatch.setattr(scopes, "swept", lambda *given: {"seed": 1})
 

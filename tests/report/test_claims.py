@@ -22,10 +22,11 @@ from .conftest import COLUMNS, ROWS, write
 PAPERS = ["dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd"]
 MOST = 160  # claims of all papers
 CLAIM = {
-    "place": "Section 1", "says": "quick is ahead", "kind": "sentence",
+    "source": "Section 1", "statement": "quick is ahead", "kind": "sentence",
     "table": "table",
     "each": {"problem": ["a"]}, "above": 1, "cause": "chance", "note": "at one epsilon",
-    "number": 'at(best="mean", algorithm="slow") / at(best="mean", algorithm="quick")',
+    "estimate": 'at(best="mean", algorithm="slow") / '
+    'at(best="mean", algorithm="quick")',
 }  # fmt: skip
 
 
@@ -58,9 +59,12 @@ def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     assert row["reproduced"] == pytest.approx(0.31 / 0.025)
     assert row["tables"] == claims.path_of(config, "table").as_posix()
     assert row["accepted"] == "above 1"
+    assert (
+        made(CLAIM | {"required": 0.9})[0]["accepted"] == "above 1, in 0.9 of the cases"
+    )
     assert row["reason"].startswith("a: 12.4 [")
     assert (row["section"], row["authors"], row["missing"]) == ("", "", "")
-    defence = {"says": "It is ahead of fifty", "above": 50}
+    defence = {"statement": "It is ahead of fifty", "above": 50}
     (failed,) = made(CLAIM | {"above": 100, "defence": defence})
     assert (failed["verdict"], failed["cause"]) == (FAILS, "chance")
     assert failed["defence"].startswith("It is ahead of fifty: fails too (12.4 [")
@@ -98,7 +102,7 @@ def test_a_claim_that_cannot_be_judged_stops_its_paper_alone(
     with pytest.raises(ConfigError, match=r"bad\.yaml: claim 1: kind: .*'rumour'"):
         claims.write(config)
     table = pd.read_csv(claims.plan.results_folder(config) / "claims.csv")
-    assert table["claim"].tolist() == [CLAIM["says"]]
+    assert table["claim"].tolist() == [CLAIM["statement"]]
 
 
 def test_what_was_not_run_turns_by_itself(made, config):
@@ -124,12 +128,14 @@ def test_what_the_authors_print_must_pass(made, monkeypatch):
     )
     monkeypatch.setattr(claims.results, "published", lambda *_: printed)
     cells = {
-        "place": "Table 2", "says": "Errors", "kind": "cells", "table": "table",
+        "source": "Table 2", "statement": "Errors", "kind": "cells", "table": "table",
         "each": {"algorithm": ["slow"]}, "at_most": 1,
-        "number": 'at("mean", best="mean") / at("error", of="published/t")',
+        "estimate": 'at("mean", best="mean") / at("error", of="published/t")',
         "printed": {"file": "t", "tables": ["table"], "columns": {"error": "mean"}},
     }  # fmt: skip
-    with pytest.raises(ConfigError, match=r"claim 2: number: the authors' own numbers"):
+    with pytest.raises(
+        ConfigError, match=r"claim 2: estimate: the authors' own numbers"
+    ):
         made(cells, CLAIM)
     _, row = made(cells, CLAIM | {"kind": "variant"})
     assert row["authors"] == "contradicted: 0.500"
@@ -155,22 +161,22 @@ def test_a_null_that_holds_too_is_told(made):
 
 def test_cells_are_counted(made):
     rows = CLAIM | {
-        "kind": "cells", "number": "passes / 2", "null": [], "at_most": 1,
+        "kind": "cells", "estimate": "passes / 2", "null": [], "at_most": 1,
         "above": float("-inf"), "exact": ["passes"],
         "each": {"passes": [2.0, 5.0], "algorithm": ["slow"]},
-        "defence": {"says": "few passes count", "number": "2", "at_most": 1},
+        "defence": {"statement": "few passes count", "estimate": "2", "at_most": 1},
     }  # fmt: skip
     (row,) = made(rows)
     assert (row["cells"], row["inside"]) == (2, 1)
     assert texts.found(row) == "1 of 2"
-    share = {"number": 'inside("mean", level=0.1)', "at_most": 1, "each": {}}
+    share = {"estimate": 'inside("mean", level=0.1)', "at_most": 1, "each": {}}
     (row,) = made(rows | share)  # two of the four means are above it
     assert (row["cells"], row["inside"]) == (4, 2)
 
 
 def test_a_wrong_claim_is_refused_by_file_claim_and_key(made):
-    with pytest.raises(ConfigError, match=r"own\.yaml: claim 1: number: 'men' is no"):
-        made(CLAIM | {"number": "men"})
+    with pytest.raises(ConfigError, match=r"own\.yaml: claim 1: estimate: 'men' is no"):
+        made(CLAIM | {"estimate": "men"})
 
 
 # --- the papers -----------------------------------------------------------------------
@@ -182,7 +188,7 @@ def test_the_claims_of_every_paper_are_well_made(paper):
     found = claims.load(config)
     assert len(found) >= 18
     for claim in found:
-        assert len(claim.says) < 220
+        assert len(claim.statement) < 220
         assert claim.set.startswith("20"), "when, and what was known then"
         assert claim.nulls, "what the number would be if nothing were behind it"
     assert 8 <= sum(claim.major for claim in found) <= 10
@@ -222,4 +228,4 @@ def test_every_anchored_sentence_stands_in_its_paper(paper):
     text = (Path(os.environ["DPERM_TEXTS"]) / f"{paper}.txt").read_text("utf-8")
     for claim in claims.load(configuration.compose([f"paper={paper}"])):
         if claim.anchor:
-            assert anchors.stands_in(text, claim.anchor["sentence"]), claim.says
+            assert anchors.stands_in(text, claim.anchor["sentence"]), claim.statement

@@ -13,7 +13,8 @@ from dperm.report.texts import complete
 MARK = "<!-- scorecard: written by `dperm readme` -->"
 END = "<!-- end of scorecard -->"
 ROW = {
-    "paper": "dpcd", "place": "Figure 1", "kind": "sentence", "claim": "A | B beats w*",
+    "paper": "dpcd", "place": "Figure 1", "kind": "sentence",
+    "claim": "A | B beats w* (error over error).",
     "tables": "results/dpcd/table2.csv", "number": "at(a) / b", "accepted": "above 1",
     "reproduced": 3.0, "ci_low": 2.0, "ci_high": 4.0, "cells": None, "inside": None,
     "verdict": "reproduced", "major": True, "section": "6.1", "set": "", "cause": "",
@@ -48,7 +49,7 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
     assert f"[DP-CD]({page}) | " in text and "arena" not in text
     made = page.read_text()
     assert made.startswith("own\n<!-- claims") and made.endswith("claims -->\nwords\n")
-    assert "### C1. Section" in made
+    assert "### C1. Not run: DP-CD outperforms DP-SGD by an order" in made
     texts.readme(config)
     assert (path.read_text(), page.read_text()) == (text, made)
 
@@ -84,7 +85,8 @@ def test_a_report_has_ten_major_claims_with_their_pictures(config):
     text = texts.block(config, claims)
     assert text.count("\n### C") == 10
     first = text.partition("### C1. ")[2].partition("\n### ")[0]
-    assert "**Reproduced**: we find 3 [2, 4]; accepted: above 1." in first
+    assert first.startswith("Reproduced: A / B beats"), "the finding first"
+    assert "\nError over error: 3 [2, 4], accepted above 1. Figure 1." in first
     assert "/figures/dpcd/figure1.png)" in first and "/table2.csv)" in first
     assert r"A / B beats w\*" in first, "nothing in a claim is markup"
 
@@ -92,4 +94,5 @@ def test_a_report_has_ten_major_claims_with_their_pictures(config):
 def test_the_appendix_has_a_command_a_claim(judged):
     lines = texts.appendix(complete(judged)).splitlines()
     assert len(lines) == 2 + sum(judged["major"] & (judged["paper"] != "arena"))
-    assert any(line.startswith("| [DP-CD C1](../reports/dpcd.md) |") for line in lines)
+    named = "| [DP-CD C1](../reports/dpcd.md): DP-CD outperforms "
+    assert any(line.startswith(named) for line in lines)

@@ -26,7 +26,14 @@ from dperm.core.privacy.mechanisms import laplace_rows, streams
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, silent
+from dperm.solvers.frank_wolfe import (
+    Noise,
+    bcfw,
+    dp_bcfw,
+    dp_bcfw_noise,
+    dp_fw,
+    silent,
+)
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.streams import Target
 from dperm.solvers.streams.setup import Setup
@@ -246,7 +253,7 @@ def test_bcfw(finite_sum, sampling, vertices):
     )
 
 
-@pytest.mark.parametrize("update", dp_bcfw.UPDATES)
+@pytest.mark.parametrize("update", dp_bcfw_noise.UPDATES)
 @pytest.mark.parametrize("scores", ["gradient", "radius"])
 @pytest.mark.parametrize("sketch", [None, 12])
 def test_dp_bcfw(finite_sum, update, scores, sketch):

@@ -108,9 +108,26 @@ def test_an_entry_that_is_not_there_is_refused(mine):
             closure.digest(entry)
 
 
-def test_every_exception_of_the_rule_names_something_that_is_there():
-    for name in (*closure.PLUMBING, *closure.BY_NAME):
-        assert closure.closure(name.rstrip("."))
+def test_a_module_says_of_itself_one_of_three_words():
+    texts = [path.read_text() for path in sorted(closure.PACKAGE.rglob("*.py"))]
+    lines = [
+        line for text in texts for line in text.splitlines() if "IN_KEYS =" in line
+    ]
+    lines = [line for line in lines if line.startswith("IN_KEYS")]
+    words = [closure.SAID.match(line)[1] for line in lines]
+    assert {*words} == {closure.NOTHING, closure.NAMES, closure.SETTINGS}
+
+
+@pytest.mark.parametrize(
+    ("entry", "word", "says"),
+    [("dperm.cli", closure.NOTHING, True), ("dperm.core.lanes", closure.NAMES, False),
+     ("dperm.core.lanes.trials:run", closure.NAMES, True),
+     ("dperm.data.readers:read", closure.NAMES, True),
+     ("dperm.papers.dpcd.sweeps:x", closure.SETTINGS, True),
+     ("numpy.linalg", closure.NAMES, False)],
+)  # fmt: skip
+def test_a_package_speaks_for_its_modules(entry, word, says):
+    assert closure.says(entry, word) is says
 
 
 RUN_LANES = """
@@ -123,7 +140,7 @@ from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.experiment.unit import setting_rows
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 home, algorithm = Path(dperm.__file__).parent, sys.argv[1]
 module = solvers.load(algorithm)
 rng, ran = np.random.default_rng(0), set()
@@ -132,7 +149,7 @@ problem = build("a", X, y, "logistic", Penalty(l2=0.1), 1.0, 1e-3)
 sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
 optimum = SimpleNamespace(value=1.0, support=np.zeros(3, dtype=bool))
 setting_rows(module, module.Options(), problem, optimum,
-          Settings(np.array([0.1]), np.array([1.0]), 1.0), 1.0, (1.0,), 5, 1)
+          BatchedSettings(np.array([0.1]), np.array([1.0]), 1.0), 1.0, (1.0,), 5, 1)
 sys.setprofile(None)
 for name, found in list(sys.modules.items()):
     kernels = [one for one in vars(found).values() if isinstance(one, Dispatcher)]

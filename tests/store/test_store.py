@@ -146,12 +146,12 @@ def test_a_copied_part_does_not_double_rows(tmp_path):
 
 def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
     path = str(tmp_path / ".snakemake" / "dperm.lock")
-    files.refuse_second(path)
-    assert in_child(lambda: files.refuse_second(path)) == 7
+    files.lock_results(path)
+    assert in_child(lambda: files.lock_results(path)) == 7
     with pytest.raises(RuntimeError, match=f"process {os.getpid()} on"):
-        files.refuse_second(path)
+        files.lock_results(path)
     files._HELD.pop().release()
-    assert in_child(lambda: files.refuse_second(path)) == 0
+    assert in_child(lambda: files.lock_results(path)) == 0
 
 
 def test_a_lock_is_waited_for_and_freed_by_a_killed_process(tmp_path, caplog):

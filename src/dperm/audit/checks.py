@@ -221,8 +221,8 @@ class Audit:
         choosing = {plain.behind(t)[0] for t in chosen}
         for place, draw in enumerate(plain.draws):
             if place not in choosing:
-                size = draw.unit.size if draw.kind == "laplace" else 1
-                counts[draw.kind] = 1 if m.parallel else counts[draw.kind] + size
+                size = draw.unit.size if draw.law == "laplace" else 1
+                counts[draw.law] = 1 if m.parallel else counts[draw.law] + size
         for _, coupling in self.couplings:
             counts |= _counted((shift.event, shift.moved) for shift in coupling.shifts)
         shares = [
@@ -246,8 +246,8 @@ class Audit:
         if len(np.unique(sizes)) < sizes.size:
             return CheckResult("noise", 0.0, LEVEL, True, "the same noise comes again")
         tests = {"dependence": dependence(runs)}
-        for kind in sorted({(draw.kind, draw.order) for draw in draws}):
-            mine = [draw for draw in draws if (draw.kind, draw.order) == kind]
+        for kind in sorted({(draw.law, draw.order) for draw in draws}):
+            mine = [draw for draw in draws if (draw.law, draw.order) == kind]
             tests[f"law of {kind[0]}"] = law(mine)
         if all(isinstance(e, SampledGaussian) for e in self.m.ledger.events):
             tests["sampling rate"] = self._rate()
@@ -325,7 +325,7 @@ class Audit:
                 wrong.append(f"priced at {price:.4g}, not {low:.4g} to {high:.4g}")
         if self.lower > ours * (1 + GRID):
             wrong.append("a pair costs more")
-        if m.kind == STRICT and m.claimed > m.epsilon * (1 + GRID):
+        if m.calibration == STRICT and m.claimed > m.epsilon * (1 + GRID):
             wrong.append(f"claimed {m.claimed:.4g}, {m.epsilon:g} was asked for")
         return CheckResult("epsilon", self.lower, ours, bool(wrong), "; ".join(wrong))
 
@@ -342,7 +342,7 @@ class Audit:
         wrong = []
         worst = 0.0
         for (epsilon, delta), ledger in zip(targets, ledgers, strict=True):
-            if m.kind != STRICT:
+            if m.calibration != STRICT:
                 continue
             low, _ = costs.ledger_bounds(ledger, delta)
             price = max(low, fresh_epsilon(ledger, delta))
@@ -542,7 +542,7 @@ def law(draws: list[Draw]) -> float:
     Of density exp(-||z||_r^2 / 2) the squared norm is chi-squared, |z_1|^r / ||z||_r^r
     is beta and independent of it, as is the sign.
     """
-    kind = draws[0].kind
+    kind = draws[0].law
     order = draws[0].order
     if order == 2:
         unit = LAWS.get(kind, stats.norm)

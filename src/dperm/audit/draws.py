@@ -37,7 +37,7 @@ LEGACY = np.random.RandomState
 
 
 @dataclass
-class Run:
+class RecordedRun:
     """One run: its output, and what it drew."""
 
     seed: int = 0
@@ -74,14 +74,14 @@ class Run:
         return [self.seed, self.made]
 
 
-_now = Run()  # of the current run
+_now = RecordedRun()  # of the current run
 _held: list[Callable[[list[int]], Any]] = []  # restart what outlives a run, by a seed
 
 
-def begin(seed: int, script: Sequence[Array] = (), is_kept: bool = True) -> Run:
+def begin(seed: int, script: Sequence[Array] = (), is_kept: bool = True) -> RecordedRun:
     """Start a run: all generators that outlive it start again from the seed."""
     global _now
-    _now = Run(seed, script, is_kept=is_kept)
+    _now = RecordedRun(seed, script, is_kept=is_kept)
     for place, restart in enumerate(_held):
         restart([seed, place])
     return _now

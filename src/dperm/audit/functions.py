@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.draws import Run, begin, default_rng
+from dperm.audit.draws import RecordedRun, begin, default_rng
 from dperm.audit.mechanism import Array, AuditData
 from dperm.core.experiment import locate
 
@@ -353,7 +353,7 @@ class AuditedFit:
         seed: int,
         script: Sequence[Array] = (),
         is_kept: bool = True,
-    ) -> Run:
+    ) -> RecordedRun:
         """Run once, on copies of the data, with noise of the script as far as it goes.
 
         Draws are recorded if they are to be kept.

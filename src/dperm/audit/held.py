@@ -19,6 +19,7 @@ from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment.locate import ConfigError
 
+IN_KEYS = "nothing"  # refusals
 log = logging.getLogger(__name__)
 
 PAIRS = 6  # pairs

@@ -87,14 +87,14 @@ class Pair:
 class Draw:
     """Noise from one call, in units of its scale."""
 
-    kind: str  #: a key of ``LAWS``, or generalised_gaussian
+    law: str  #: a key of ``LAWS``, or generalised_gaussian
     unit: Array
     order: float = 2.0  #: norm of a generalised Gaussian; 2 is the Gaussian
 
     def moved(self, shift: Any) -> Draw:
         """The draw with a shift added: a number, or a flat array."""
         shift = np.reshape(shift, self.unit.shape) if np.ndim(shift) else shift
-        return Draw(self.kind, self.unit + shift, self.order)
+        return Draw(self.law, self.unit + shift, self.order)
 
 
 class Recorder:
@@ -104,14 +104,14 @@ class Recorder:
         self.script = script
         self.draws = list[Draw]()
 
-    def __call__(self, kind: str, unit: Array, order: float = 2.0) -> Array:
+    def __call__(self, law: str, unit: Array, order: float = 2.0) -> Array:
         """Record a draw; return the numbers that the caller gets instead of its own."""
         place = len(self.draws)
         if place < len(self.script) and self.script[place].unit.shape == np.shape(unit):
             unit = self.script[place].unit
         else:
             self.script = ()
-        self.draws.append(Draw(kind, np.array(unit, dtype=float), order))
+        self.draws.append(Draw(law, np.array(unit, dtype=float), order))
         return unit
 
 
@@ -206,7 +206,7 @@ class Mechanism:
     Parameters
     ----------
     name : str
-    kind : {"paper", "strict"}
+    calibration : {"paper", "strict"}
         Its calibration.
     ledger : Ledger
         What it states.
@@ -225,7 +225,7 @@ class Mechanism:
     """
 
     name: str
-    kind: str
+    calibration: str
     ledger: Ledger
     base: AuditData
     begin: Callable[[AuditData, Streams], Any]
@@ -240,7 +240,7 @@ class Mechanism:
     real: bool = False  #: whether labels are numbers, not signs
     bound: Array | None = None  #: public bounds on the entries of a record, (p,)
     tried: tuple[tuple[Array, Array], ...] = ()  #: pairs of records to be tried first
-    #: the event of each draw, where its kind alone does not determine it
+    #: the event of each draw, where its law alone does not determine it
     events: tuple[Event, ...] = ()
     #: noise, in units of its scale, that takes weights so far that products with
     #: extreme records overflow, but not so far that releases lose their digits; 0 where
@@ -255,7 +255,7 @@ class Mechanism:
     @cached_property
     def claimed(self) -> float:
         """Epsilon of the ledger by the calibration's own accountant."""
-        return epsilon(self.ledger, DELTA, self.kind)
+        return epsilon(self.ledger, DELTA, self.calibration)
 
     @cached_property
     def true(self) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dperm.audit.draws import Run
+from dperm.audit.draws import RecordedRun
 from dperm.audit.functions import AuditedFit, Neighbours
 from dperm.audit.mechanism import LAWS, Array, AuditData
 from dperm.core.privacy.strict import gaussian_epsilon
@@ -113,19 +113,19 @@ def law(target: AuditedFit, data: AuditData, seed: int) -> Law | None:
         return None
     laws: list[str] = []
     for draw in plain.draws:
-        laws += [draw.kind] * draw.unit.size
+        laws += [draw.law] * draw.unit.size
     fitted = Law(centre, np.column_stack(columns) - centre[:, None], tuple(laws))
     return fitted if _holds(target, data, seed, fitted, plain) else None
 
 
 def _holds(
-    target: AuditedFit, data: AuditData, seed: int, fitted: Law, plain: Run
+    target: AuditedFit, data: AuditData, seed: int, fitted: Law, plain: RecordedRun
 ) -> bool:
     """Whether the law predicts the outputs of runs on fresh noise with other seeds."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
         draws = plain.draws
-        units = [(1 + k % 3) * sample(d.kind, rng, d.unit.shape) for d in draws]
+        units = [(1 + k % 3) * sample(d.law, rng, d.unit.shape) for d in draws]
         run = target(data, seed + 1 + k, units)
         z = np.concatenate([np.ravel(unit) for unit in units])
         if run.others or run.output.shape != fitted.centre.shape:

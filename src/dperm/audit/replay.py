@@ -152,7 +152,7 @@ class Replay:
         pairs: list[tuple[int, Event]] = []
         for place in reversed(places):
             events = ahead if place < ahead_count else later
-            kinds = HIDES.get(seen.draws[place].kind, ())
+            kinds = HIDES.get(seen.draws[place].law, ())
             able = [k for k, event in enumerate(events) if isinstance(event, kinds)]
             if able:
                 pairs.insert(0, (place, events[able[-1]]))
@@ -353,7 +353,7 @@ class Replay:
         for coordinate in range(noise.unit.size):
             while gap > 1 and {wins(coordinate, gap), wins(coordinate, -gap)} != {name}:
                 gap /= 2
-        law = LAWS[noise.kind]
+        law = LAWS[noise.law]
         outside = float(law.sf(gap / 2) + law.cdf(-gap / 2))
         return noise.unit.size * outside if gap > 1 else 1.0
 

@@ -167,7 +167,7 @@ class AuditRequest:
     name: str
     module: ModuleType
     options: Any
-    kind: str
+    calibration: str
     needs: Needs
     varied: bool  #: whether other data and options are tried too
 
@@ -179,7 +179,7 @@ def mechanisms(
     name: str,
     algorithm: str,
     options: Mapping[str, Any],
-    kinds: tuple[str, ...] = OURS,
+    calibrations: tuple[str, ...] = OURS,
     varied: bool | None = None,
     private: bool = True,
 ) -> list[Mechanism]:
@@ -191,7 +191,7 @@ def mechanisms(
         As in the solver's YAML.
     options : mapping
         Its options.
-    kinds : tuple of str
+    calibrations : tuple of str
         Calibrations.
     varied : bool, optional
         Whether other data and options are tried too; by default for the solver that
@@ -214,8 +214,8 @@ def mechanisms(
     if varied is None:
         varied = name == algorithm or algorithm not in solvers.PLACES
     subjects: list[Mechanism] = []
-    for kind in kinds:
-        request = AuditRequest(name, module, solver_options, kind, needs, varied)
+    for calibration in calibrations:
+        request = AuditRequest(name, module, solver_options, calibration, needs, varied)
         subjects += MAKERS[family](request)
     if not subjects:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
@@ -269,12 +269,12 @@ def setting(request: AuditRequest, words: str, shape: Shape, count: int) -> Mech
     def ledger(noise: float) -> Ledger:
         """The releases at a noise multiplier."""
         return request.module.ledger(
-            problem, count, noise, request.options, request.kind
+            problem, count, noise, request.options, request.calibration
         )
 
-    noise = calibrate(ledger, 1.0, DELTA, request.kind)
+    noise = calibrate(ledger, 1.0, DELTA, request.calibration)
     settings = BatchedSettings(
-        np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, request.kind
+        np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, request.calibration
     )
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
 
@@ -296,7 +296,7 @@ def setting(request: AuditRequest, words: str, shape: Shape, count: int) -> Mech
     tried = tuple(_across(shape.p)) if shape.real else ()
     return Mechanism(
         request.name + words,
-        request.kind,
+        request.calibration,
         noise.ledger,
         base,
         begin,
@@ -307,7 +307,7 @@ def setting(request: AuditRequest, words: str, shape: Shape, count: int) -> Mech
         bound=bound,
         tried=tried,
         calibrated=lambda epsilon, delta: (
-            calibrate(ledger, epsilon, delta, request.kind).ledger
+            calibrate(ledger, epsilon, delta, request.calibration).ledger
         ),
         setting={
             "module": request.module,
@@ -391,14 +391,14 @@ def _kinds_of_stream(
 def _of_balls(
     request: AuditRequest, words: str, needs: Needs, base: AuditData | None
 ) -> Made:
-    target = family.Target(needs.epsilon, DELTA, request.kind)
+    target = family.Target(needs.epsilon, DELTA, request.calibration)
     for p, d in needs.balls[: 1 if base else None]:
         setup = Setup(needs.loss, p, d, needs.radius)
         axis = INFLUENTIAL * np.eye(d)[0]
 
         def ledger(epsilon: float, delta: float, setup: Setup = setup) -> Ledger:
             """The releases at a target, for the family's calibration."""
-            goal = family.Target(epsilon, delta, request.kind)
+            goal = family.Target(epsilon, delta, request.calibration)
             releases: Ledger = request.module.noise(
                 setup, needs.n, goal, request.options
             ).ledger
@@ -414,7 +414,7 @@ def _of_balls(
             name += f", p = {p:g}"
         yield Mechanism(
             name + words,
-            request.kind,
+            request.calibration,
             request.module.noise(setup, needs.n, target, request.options).ledger,
             base or _sequence(needs, d),
             begin,
@@ -445,12 +445,12 @@ def _frank_wolfe(request: AuditRequest) -> Made:
         return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
 
     noise = request.module.noise(
-        problem(base), count, request.options, 1.0, DELTA, request.kind
+        problem(base), count, request.options, 1.0, DELTA, request.calibration
     )
 
     def ledger(epsilon: float, delta: float) -> Ledger:
         """The releases at a target, for the family's calibration."""
-        goal = (epsilon, delta, request.kind)
+        goal = (epsilon, delta, request.calibration)
         releases: Ledger = request.module.noise(
             problem(base), count, request.options, *goal
         ).ledger
@@ -466,7 +466,7 @@ def _frank_wolfe(request: AuditRequest) -> Made:
 
     yield Mechanism(
         request.name,
-        request.kind,
+        request.calibration,
         noise.ledger,
         base,
         begin,
@@ -483,7 +483,7 @@ def _frank_wolfe(request: AuditRequest) -> Made:
 
 def _fits(request: AuditRequest) -> Made:
     """Under strict noise only: no paper prints another."""
-    if request.kind != STRICT:
+    if request.calibration != STRICT:
         return
     shape = request.needs.shape
     plain = replace(shape, p=2) if shape == Shape() else shape

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
-from dperm.audit import solvers
 from dperm.audit.checks import BLIND, CHECKS, Audit, CheckResult, raised
 from dperm.audit.mechanism import DELTA, Mechanism
+from dperm.audit.solvers import NoSubjectError
 from dperm.core.privacy.ledger import N, united
 
-ESTIMATORS = "dperm.compare.audited"  # a higher layer, so imported by its name
 FULL_EFFORT: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
 SMALL_EFFORT = {"neighbours": 8, "runs": 40}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
@@ -24,21 +22,18 @@ KNOWN = ("subject", "calibration", *EPSILONS, "given")  # columns beside a findi
 
 
 def solver(
-    name: str,
-    algorithm: str,
-    options: Mapping[str, Any],
-    effort: Mapping[str, int],
-    seed: int,
+    name: str, subjects: Iterable[Mechanism], effort: Mapping[str, int], seed: int
 ) -> Iterator[pd.DataFrame]:
-    """Findings about a solver and its estimators, one row per check, by subject.
+    """Findings about a solver, one row per check, by subject.
 
-    A solver that stops on ordinary records is caught by every check. Variants of an
-    algorithm are not tried in estimators.
+    A solver that stops on ordinary records is caught by every check.
 
     Parameters
     ----------
-    name, algorithm, options
+    name
         As in the solver's YAML.
+    subjects : iterable of Mechanism
+        Made as they are asked for, so that what fails to be made is caught too.
     effort : mapping
         Arguments of ``Audit``.
 
@@ -48,12 +43,9 @@ def solver(
         If it is private and nothing can be audited.
     """
     try:
-        subjects = solvers.mechanisms(name, algorithm, options)
-        if name == algorithm:
-            subjects += importlib.import_module(ESTIMATORS).mechanisms(name)
         for m in subjects:
             yield findings(m, effort, seed)
-    except solvers.NoSubjectError:
+    except NoSubjectError:
         raise
     except Exception as error:  # a user's solver may raise anything
         rows = [raised(check, error) for check in CHECKS]
@@ -65,7 +57,7 @@ def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame
     checked = [*Audit(m, seed=seed, **effort).findings()]
     public = "; ".join(united((N,), m.ledger.given))
     lower = next(check.measured for check in checked if check.check == "epsilon")
-    return _rows(checked, m.name, m.kind, m.claimed, m.true, lower, public)
+    return _rows(checked, m.name, m.calibration, m.claimed, m.true, lower, public)
 
 
 def _rows(findings: list[CheckResult], *common: Any) -> pd.DataFrame:

@@ -62,9 +62,9 @@ MANY, CLEAR_EPSILON = 24, 200.0  # records, and epsilon, of data that stand abov
 PLENTY = 3000  # records, for which the noise of the sums does not follow the target
 CLASSES = (-1.0, 0.0, 1.0)  # of one against the rest
 STRANGE = 7.0  # a label of no class
-SHORT = {"passes": 1.0, "steps": 2}  # replaces the slow values of a default setting
-HUGE = 8e307  # entries whose margins overflow
-FAR = 1e9  # stands for nan in a release
+SHORT_SETTINGS = {"passes": 1.0, "steps": 2}  # in place of a default's slow values
+OVERFLOWING = 8e307  # entries whose margins overflow
+STAND_IN = 1e9  # stands for nan in a release
 
 
 def mechanisms(solver: str) -> list[Mechanism]:
@@ -101,8 +101,9 @@ def _models(method: methods.Method) -> Iterator[tuple[DPLinear, int]]:
     """Estimators with a solver, and how many records they are fitted to."""
     module = method.module
     known = {*method.default, *(field.name for field in fields(module.Options))}
-    steps = 1 if solvers.family(module) == "frank_wolfe" else SHORT["steps"]
-    setting = {k: v for k, v in (SHORT | {"steps": steps}).items() if k in known}
+    steps = 1 if solvers.family(module) == "frank_wolfe" else SHORT_SETTINGS["steps"]
+    short = SHORT_SETTINGS | {"steps": steps}
+    setting = {key: number for key, number in short.items() if key in known}
     given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "bounds": (-2, 2)}
     given["setting"] = setting
     ends = {"label_bounds": (-2, 2), **given}
@@ -238,9 +239,9 @@ def search(real: bool) -> Mechanism:
         given = (on, setting, noise, fit.seeds, made._of_choice)
         score, fit.weights = searches.scored(*given)
         whole = np.append(fit.weights, score)
-        yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)
+        yield np.nan_to_num(whole, nan=STAND_IN, posinf=2 * STAND_IN)
 
-    turned = np.where(np.arange(P) == 1, -HUGE, HUGE)
+    turned = np.where(np.arange(P) == 1, -OVERFLOWING, OVERFLOWING)
     return Mechanism(
         f"PrivateSearch, {'regression' if real else 'classifier'}",
         STRICT,
@@ -318,7 +319,7 @@ def forced(log: list[Any], is_first: bool) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name in (
             (Secret, "released"),
-            (methods.Contestant, "weights"),
+            (methods.SolverAdapter, "weights"),
             (searches, "scored"),
         ):
             original = getattr(owner, name)

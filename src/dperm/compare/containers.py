@@ -23,7 +23,7 @@ from dperm.compare.estimators import DPClassifier
 N = 40
 _rng = np.random.default_rng(0)
 FIRST, SECOND, THIRD = (_rng.integers(-8, 9, N) / 8 for _ in range(3))
-WHOLE = (8 * SECOND).astype(int)
+INTEGERS = (8 * SECOND).astype(int)
 SIDES = (FIRST > 0).astype(int)
 WORDS = np.array(["no", "yes"])[SIDES]
 
@@ -36,21 +36,22 @@ def _objects(entries: Any) -> pd.Series:
 COLUMNS: dict[str, tuple[Any, np.ndarray | None]] = {
     "float64": (SECOND, SECOND),
     "float32": (SECOND.astype(np.float32), SECOND),
-    "int8": (WHOLE.astype(np.int8), WHOLE),
-    "int64": (WHOLE, WHOLE),
-    "uint64": ((WHOLE + 8).astype(np.uint64), WHOLE + 8),
+    "int8": (INTEGERS.astype(np.int8), INTEGERS),
+    "int64": (INTEGERS, INTEGERS),
+    "uint64": ((INTEGERS + 8).astype(np.uint64), INTEGERS + 8),
     "bool": (SECOND > 0, SECOND > 0),
-    "Int64": (pd.array(WHOLE, dtype="Int64"), WHOLE),
-    "decimals": (_objects(map(Decimal, WHOLE.tolist())), None),
+    "Int64": (pd.array(INTEGERS, dtype="Int64"), INTEGERS),
+    "decimals": (_objects(map(Decimal, INTEGERS.tolist())), None),
     "text": (_objects(WORDS), None),
     "string": (pd.array(WORDS, dtype="string"), None),
-    "numbers as text": (_objects(map(str, WHOLE.tolist())), None),
+    "numbers as text": (_objects(map(str, INTEGERS.tolist())), None),
     "category": (pd.Categorical(WORDS), None),
     "date": (pd.date_range("2020-01-01", periods=N), None),
-    "timedelta": (pd.to_timedelta(WHOLE, unit="s"), None),
-    "lists": (_objects([number] for number in WHOLE.tolist()), None),
+    "timedelta": (pd.to_timedelta(INTEGERS, unit="s"), None),
+    "lists": (_objects([number] for number in INTEGERS.tolist()), None),
 }
-READ = {"decimals": WHOLE, "numbers as text": WHOLE}  # where a list has no types
+# Where a list has no types.
+READ_AS_NUMBERS = {"decimals": INTEGERS, "numbers as text": INTEGERS}
 
 
 class Exchanged:
@@ -184,7 +185,8 @@ def coefficients(X: Any, y: Any, classes: Sequence[Any]) -> np.ndarray:
 
 def of_doubles() -> dict[str, np.ndarray]:
     """The coefficients of the numbers of each column as doubles."""
-    numbers = {name: numeric for name, (_, numeric) in COLUMNS.items()} | READ
+    numbers = {name: numeric for name, (_, numeric) in COLUMNS.items()}
+    numbers |= READ_AS_NUMBERS
     return {
         name: coefficients(
             np.column_stack([FIRST, numeric, THIRD]).astype(float), SIDES, (0, 1)

@@ -37,7 +37,7 @@ from dperm.compare.guarantee import (
     check_target,
     is_number,
 )
-from dperm.compare.methods import Contestant, Setting
+from dperm.compare.methods import Setting, SolverAdapter
 from dperm.core import solvers
 from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
@@ -57,12 +57,12 @@ RESIDUAL = ("huber", "least_squares")  # losses of numbers
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
-DOUBT = (  # how it may come that released sums show nothing
+NOTHING_SHOWN = (  # how it may come that released sums show nothing
     "Ranges may be far wider than the columns, records may hold no numbers, or labels "
     "may be of none of the classes (ensembles hand over 0, 1, ...). This is read off "
     "what the fit releases, and costs nothing"
 )
-FEWEST = 10  # records; below this a fit shows nothing but noise
+MIN_RECORDS = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
@@ -192,8 +192,8 @@ class DPLinear(Counted):
         for is_weak, what in (
             (self._delta > 1 / n, f"delta: {self._delta:g} is more than 1/n = {1 / n:g}"
              ": to publish one record as it is would be private by that"),
-            (n < FEWEST, f"X: {n} records, expected {FEWEST} or more: noise hides all "
-             "else"),
+            (n < MIN_RECORDS, f"X: {n} records, expected {MIN_RECORDS} or more: noise "
+             "hides all else"),
         ):  # fmt: skip
             if is_weak:
                 warnings.warn(what, UserWarning, 5)
@@ -213,7 +213,7 @@ class DPLinear(Counted):
 
     def _runs(
         self, X: Any, every: Sequence[Any], chosen: str = "", own: bool = False
-    ) -> list[tuple[Contestant, Setting]]:
+    ) -> list[tuple[SolverAdapter, Setting]]:
         """A method on the problem of each vector of labels, with its setting.
 
         ``chosen`` is the method that was chosen before, if it was ours to choose.
@@ -383,7 +383,7 @@ class DPLinear(Counted):
         ts = [t, every[0][:, None]][: len(self._ranges)]
         self._ranges, noisy = ranges.released(self._ranges, ts, given, normal)
         for what in ranges.doubts(self._ranges, noisy, given, t, is_real=self._is_real):
-            warnings.warn(f"{what}. {DOUBT}", UserWarning, 4)
+            warnings.warn(f"{what}. {NOTHING_SHOWN}", UserWarning, 4)
         first, *label = self._ranges
         every = [label[0].standard(y) for y in every] if self._is_real else [*every]
         return first.standard(t, own), every, noisy
@@ -498,6 +498,13 @@ class DPClassifier(ClassifierMixin, DPLinear):
     feature_names_in_ : ndarray
         Of a data frame.
 
+    Raises
+    ------
+    ValueError
+        By ``fit``, for what is no record or parameter, before anything is released.
+    BudgetError
+        By ``fit``, if an open ``Budget`` has too little left.
+
     Examples
     --------
     >>> from dperm import DPClassifier
@@ -578,6 +585,19 @@ class DPRegressor(RegressorMixin, DPLinear):
     ----------
     coef_ : ndarray, shape (p,)
     intercept_ : float
+
+    Raises
+    ------
+    ValueError, BudgetError
+        As ``DPClassifier``.
+
+    Examples
+    --------
+    >>> from dperm import DPRegressor
+    >>> X, y = [[0.0], [1.0]] * 2000, [0.0, 2.0] * 2000
+    >>> model = DPRegressor(bounds=(0, 1), label_bounds=(0, 2), random_state=0)
+    >>> [round(label) for label in model.fit(X, y).predict([[0.0], [1.0]])]
+    [0, 2]
     """
 
     _: KW_ONLY
@@ -665,6 +685,11 @@ def fit(
         Gives a ``DPRegressor``. The labels have no say in which of the two it is.
     bounds, delta, loss, l1, l2, fit_intercept, setting, random_state, release
         As those classes document them.
+
+    Returns
+    -------
+    DPClassifier or DPRegressor
+        Fitted; ``epsilon_`` says in a sentence what it costs.
 
     Raises
     ------

@@ -49,15 +49,15 @@ from dperm.solvers.scales import column_scales, is_declared, label_scale
 Setting = Mapping[str, float]
 
 DECLARED = (SMOOTHNESS, GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS)
-WIDE = 10_000  # features above which a step on all of them takes too long
-ENTRIES = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
+MAX_FULL_STEP_FEATURES = 10_000  # beyond, a step on all of them takes too long
+ENTRY_CLIP = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
 
 
 class UnsuitedError(ValueError):
     """A method that cannot solve a problem."""
 
 
-class Following:
+class FollowedRun:
     """A run of so many steps that is followed, in units of scales S."""
 
     def __init__(self, run: Any, count: int, S: Any = 1.0):
@@ -79,7 +79,7 @@ class Following:
         return self.weights
 
 
-class Iterates(Following):
+class FollowedBatch(FollowedRun):
     """One batched run, which releases before its first step and after each."""
 
     def releases(self) -> Iterator[np.ndarray]:
@@ -90,7 +90,7 @@ class Iterates(Following):
             yield np.array(self.run.released[0])
 
 
-class Contestant(ABC):
+class SolverAdapter(ABC):
     """A solver, by its module and options, on a problem of public constants."""
 
     exact = False  #: whether noise is discrete, for release; of the family ``fits``
@@ -111,7 +111,7 @@ class Contestant(ABC):
     @abstractmethod
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> AbstractContextManager[Following | Fit]:
+    ) -> AbstractContextManager[FollowedRun | Fit]:
         """One run, which an audit follows release by release."""
 
     def weights(
@@ -131,7 +131,7 @@ class Contestant(ABC):
         return tuple(name for name in known if name not in left)
 
 
-class Fitting(Contestant):
+class FullBatchAdapter(SolverAdapter):
     """A method of the family ``fits``."""
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
@@ -168,7 +168,7 @@ class Fitting(Contestant):
         return replace(self.options, **typed)  # integers stay integers
 
 
-class Laning(Contestant):
+class BatchedAdapter(SolverAdapter):
     """A batched solver; a fit is a batch of one setting."""
 
     def obstacle(self) -> str:
@@ -182,7 +182,7 @@ class Laning(Contestant):
         refuses = getattr(self.module, "refuses", lambda *_: "")
         reason = str(refuses(self.options, problem.penalty.is_smooth))
         by_record = getattr(self.module, "RECORDWISE", False)
-        if not reason and by_record and problem.p > WIDE:
+        if not reason and by_record and problem.p > MAX_FULL_STEP_FEATURES:
             return f"noise on {problem.p} features in every step takes too long"
         return reason
 
@@ -198,7 +198,7 @@ class Laning(Contestant):
 
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> AbstractContextManager[Iterates]:
+    ) -> AbstractContextManager[FollowedBatch]:
         """A batch of one setting, its clip in units of the scales."""
         clip, count = clip_unit(self.problem) * setting["clip"], self._count(setting)
         step = np.array([setting["step"]], dtype=float)
@@ -206,13 +206,13 @@ class Laning(Contestant):
 
         settings = BatchedSettings(step, np.array([clip]), noise_multiplier, STRICT)
         run = self.module.Run(self.problem, settings, own, self.options, 1, count)
-        return nullcontext(Iterates(run, count))
+        return nullcontext(FollowedBatch(run, count))
 
     def _count(self, setting: Setting) -> int:
         return int(self.module.steps(self.problem, setting["passes"], self.options))
 
 
-class FrankWolfing(Contestant):
+class FrankWolfeAdapter(SolverAdapter):
     """A Frank-Wolfe method over an L1 ball, in units of the public scales.
 
     The radius is a multiple of the label's scale. Entries and labels are clipped to
@@ -241,7 +241,7 @@ class FrankWolfing(Contestant):
     @contextmanager
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> Iterator[Following]:
+    ) -> Iterator[FollowedRun]:
         """One run, whose releases are signed indices and sketched features."""
         from dperm.solvers.frank_wolfe import Noise
 
@@ -250,19 +250,23 @@ class FrankWolfing(Contestant):
         noise = Noise(ledger, selections, sum(features))  # at most one kind
         given = (self.scaled, own, self._options(setting), noise)
         with self.module.Run(*given) as run:
-            yield Following(run, int(setting["steps"]), self.S)
+            yield FollowedRun(run, int(setting["steps"]), self.S)
 
     def _options(self, setting: Setting) -> Any:
         label = label_scale(self.problem)
         return replace(
             self.options,
             radius=setting["radius"] * label,
-            entry_bound=ENTRIES,
-            label_bound=ENTRIES * label,
+            entry_bound=ENTRY_CLIP,
+            label_bound=ENTRY_CLIP * label,
         )
 
 
-KINDS: dict[str, Any] = {"fits": Fitting, "lanes": Laning, "frank_wolfe": FrankWolfing}
+KINDS: dict[str, Any] = {
+    "fits": FullBatchAdapter,
+    "lanes": BatchedAdapter,
+    "frank_wolfe": FrankWolfeAdapter,
+}
 
 
 def clip_unit(problem: Problem) -> float:
@@ -275,7 +279,7 @@ def clip_unit(problem: Problem) -> float:
 
 
 KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
-WIDEST = 2000  # features above which the rule takes no method with p x p matrices
+MAX_MATRIX_FEATURES = 2000  # beyond, the rule takes no method with p x p matrices
 FEW_RECORDS = 300  # n epsilon / p below which noise is large beside second moments
 ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
     "objective_perturbation",
@@ -324,10 +328,10 @@ class Method:
         words = ("RECORDWISE", "SAME_STEPS")
         return not any(getattr(self.module, word, False) for word in words)
 
-    def on(self, problem: Problem) -> Contestant:
+    def on(self, problem: Problem) -> SolverAdapter:
         """The method on a problem."""
-        contestant = KINDS[solvers.family(self.module)]
-        made: Contestant = contestant(self.module, self.options, problem)
+        adapter = KINDS[solvers.family(self.module)]
+        made: SolverAdapter = adapter(self.module, self.options, problem)
         return made
 
     def check(self, setting: Setting) -> None:
@@ -376,7 +380,7 @@ def usual(is_quadratic: bool, p: int, size: float) -> tuple[str, ...]:
     regret    0.082 0.038 0.041 0.044 0.047
     ========= ===== ===== ===== ===== ==================
     """
-    if p > WIDEST:
+    if p > MAX_MATRIX_FEATURES:
         return ("dp_gd",)
     if not is_quadratic:
         return ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd")

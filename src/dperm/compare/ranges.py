@@ -46,9 +46,9 @@ LEAST_SHARE = 0.005  # of the squared budget
 # By whether labels are real: their squared weight over the number of columns, and the
 # largest share of the squared budget.
 LABELS = {False: (0.5, 0.15), True: (2.0, 0.4)}
-EDGE = 1e100  # largest size of an end, so that no quotient overflows
-FEWEST = 1e-12  # least variance of t, without noise and with much
-LEAST = 0.03
+MAX_END = 1e100  # largest size of an end, so that no quotient overflows
+MIN_VARIANCE = 1e-12  # least variance of t, without noise and with much
+MIN_NOISY_VARIANCE = 0.03
 SQUARES = 1.6  # c, the factor of t^2
 FEW_COLUMNS = 8  # whose squares are summed at once
 CLEARLY = 8.0  # times a doubtful sum, what is usual is clear of the noise
@@ -218,7 +218,7 @@ def released(
             mean = _shrunk(means / group.weight, off, *MEAN) * ~group.idle
         off /= SQUARES
         square = _shrunk(squares / (SQUARES * group.weight), off, *SQUARE)
-        floor = np.clip(2 * off, FEWEST, LEAST)
+        floor = np.clip(2 * off, MIN_VARIANCE, MIN_NOISY_VARIANCE)
         variance = np.clip(square - np.square(mean), floor, 1.0)
         informed.append(replace(group, mean=mean, deviation=np.sqrt(variance)))
     return informed, noisy
@@ -276,13 +276,13 @@ def declared(
     if by_name is not None:
         bounds = _by_name(name, by_name, columns)
     low, high = _ends(name, bounds, k)
-    right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
-    right &= (low == high) | (high - low >= 1 / EDGE)
+    right = np.maximum(np.abs(low), np.abs(high)) <= MAX_END
+    right &= (low == high) | (high - low >= 1 / MAX_END)
     if not right.all():
         wrong = int(np.argmin(right))
         which = f"column {wrong + 1}" if isinstance(columns, int) else columns[wrong]
         raise ValueError(
-            f"{name}: expected low <= high, of a size up to {EDGE:g}, found "
+            f"{name}: expected low <= high, of a size up to {MAX_END:g}, found "
             f"({low[wrong]:g}, {high[wrong]:g}) for {which}"
         )
     if is_sparse and not ((low <= 0) & (high >= 0)).all():

@@ -25,7 +25,7 @@ from dperm.accountants.private_choice import (
 from dperm.compare import ranges
 from dperm.compare.estimators import DPLinear, noise_seed
 from dperm.compare.guarantee import Counted, Guarantee, charge, check_target
-from dperm.compare.methods import Contestant, Setting
+from dperm.compare.methods import Setting, SolverAdapter
 from dperm.core.erm import door
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.accounting import true_epsilon
@@ -54,16 +54,20 @@ def score_event(epsilon: float, delta: float) -> Gaussian:
 
 
 def scored(
-    contestant: Contestant, setting: Setting, noise: float, seeds: Any, epsilon: float
+    adapter: SolverAdapter,
+    setting: Setting,
+    noise: float,
+    seeds: Any,
+    epsilon: float,
 ) -> tuple[float, np.ndarray]:
     """The noisy loss of one run of a choice within epsilon, and its weights (p,).
 
     The run, with a noise multiplier, and the noise of its loss have a seed each.
     """
-    problem = contestant.problem
-    bound = loss_bound(contestant.problem)
+    problem = adapter.problem
+    bound = loss_bound(adapter.problem)
     run_seed, loss_seed = map(int, seeds)
-    w = contestant.weights(setting, noise, run_seed)
+    w = adapter.weights(setting, noise, run_seed)
     scale = score_event(epsilon, problem.delta).scale * bound / problem.n
     added = scale * gaussian(streams(loss_seed).noise, ())
     return float(clipped_loss(problem, bound, w) + added), w
@@ -115,6 +119,13 @@ class PrivateSearch(Counted):
     best_params_ : dict
     epsilon_ : Guarantee
         The cost of the search.
+
+    Raises
+    ------
+    ValueError
+        By ``fit``, for parameters that cannot be searched, or an epsilon out of reach.
+    BudgetError
+        By ``fit``, if an open ``Budget`` has too little left.
 
     Examples
     --------
@@ -203,10 +214,10 @@ class PrivateSearch(Counted):
         epsilon = self._of_choice
         score = Ledger((score_event(epsilon, delta),))
         ways = [
-            lambda noise, contestant=contestant, setting=setting: (
-                contestant.ledger(setting, noise) + score
+            lambda noise, adapter=adapter, setting=setting: (
+                adapter.ledger(setting, noise) + score
             )
-            for contestant, setting in runs
+            for adapter, setting in runs
         ]
         noises = enumerate(calibrate_choice(ways, epsilon, delta))
         paid = [(k, z, ways[k](z)) for k, z in noises if z is not None]
@@ -228,8 +239,8 @@ class PrivateSearch(Counted):
         for _ in range(drawn_runs(rng)):
             k, noise, _ = paid[int(rng.integers(len(paid)))]
             seeds = rng.integers(2**62, size=2)
-            contestant, setting = runs[k]
-            yield *scored(contestant, setting, noise, seeds, self._of_choice), k
+            adapter, setting = runs[k]
+            yield *scored(adapter, setting, noise, seeds, self._of_choice), k
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the best estimator for records X (n, p); shape (n,)."""

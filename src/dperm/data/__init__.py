@@ -6,6 +6,7 @@ from dperm.data.preparing import Prepared, load_prepared, made_by, prepare
 from dperm.data.readers import read_table
 from dperm.data.tables import table_arrays
 
+IN_KEYS = "names"
 __all__ = [
     "FetchRecord",
     "Prepared",

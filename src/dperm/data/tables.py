@@ -335,10 +335,10 @@ def labels(
         examples = ", ".join(map(str, words[:5]))
         cure = f"`positive` names the class, such as {examples}, that becomes +1"
         return numbers(column, cure=cure, decimal=decimal)
-    spelt = column.map(lambda label: _spelt(label, decimal))
-    hits = spelt.isin({_spelt(positive), _spelt(positive, decimal)})
+    texts = column.map(lambda label: _as_text(label, decimal))
+    hits = texts.isin({_as_text(positive), _as_text(positive, decimal)})
     if hits.all() or not hits.any():
-        classes = ", ".join(sorted({*spelt})[:10])
+        classes = ", ".join(sorted({*texts})[:10])
         raise RefusedError(
             f"target: found the classes {classes}, expected {positive!r} and others"
         )
@@ -352,10 +352,10 @@ def _coded(
 
     A value that is listed twice, as 1 and 1.0 are, has one column.
     """
-    spelt = column.map(lambda category: _spelt(category, decimal), na_action="ignore")
-    different = {_spelt(category): category for category in reversed(listed)}
+    texts = column.map(lambda category: _as_text(category, decimal), na_action="ignore")
+    different = {_as_text(category): category for category in reversed(listed)}
     indicators = {
-        f"{column.name}={category}": spelt.isin({spelling, _spelt(category, decimal)})
+        f"{column.name}={category}": texts.isin({spelling, _as_text(category, decimal)})
         for spelling, category in reversed(different.items())
     }
     wrong = ~np.logical_or.reduce([*indicators.values()])
@@ -371,8 +371,8 @@ def _words(column: pd.Series, decimal: str = ".") -> pd.Series:
     return ~(text.str.lower().isin(MISSING) | is_number)
 
 
-def _spelt(value: Any, decimal: str = ".") -> str:
-    """A value as text; equal numbers are spelt alike."""
+def _as_text(value: Any, decimal: str = ".") -> str:
+    """A value as text; equal numbers have one text."""
     text = value if isinstance(value, str) else str(value)
     if not _is_number(text, decimal if isinstance(value, str) else "."):
         return text

@@ -1,23 +1,23 @@
 """Claims of papers: an entry of YAML each, checked when they are loaded.
 
-    - place: Section 6.1, Figure 1
-      says: DP-CD outperforms DP-SGD by an order of magnitude on imbalanced data.
+    - source: Section 6.1, Figure 1
+      statement: DP-CD outperforms DP-SGD by an order of magnitude on imbalanced data.
       kind: sentence
       table: tuned                                        # results/dpcd/tuned.csv
       each: {problem: [electricity_raw, california_raw]}  # a grid; every group must be
-      number: at(algorithm="DP-SGD") / at(algorithm="DP-CD")
+      estimate: at(algorithm="DP-SGD") / at(algorithm="DP-CD")
       null: 1                                             # where nothing is behind it
       at_least: 8.6
-      nearly: 5
+      tolerance: 5
 
-``number`` is evaluated for every group (``dperm.judge.words``). Its 95 % interval
+``estimate`` is evaluated for every group (``dperm.judge.words``). Its 95 % interval
 decides: inside the range the claim is reproduced, outside it is contradicted, across an
-end nothing is decided; ``nearly`` is a looser end, or both, for "in part". ``null`` is
-what the number would be if nothing were behind the claim: a claim that holds then too
-is uninformative. Without ``null`` that is 1, as of the ratio of equal things.
+end nothing is decided; ``tolerance`` is a looser end, or both, for "in part". ``null``
+is what the estimate would be if the method did nothing: a claim that holds then too is
+uninformative. Without ``null`` that is 1, as of the ratio of equal things.
 
-``defence`` is the best answer of a paper's authors to a number that fails: what it
-``says``, and what it changes of the claim. Only if that fails too is the claim
+``defence`` is the best answer of a paper's authors to a number that fails: its
+``statement``, and what it changes of the claim. Only if that fails too is the claim
 contradicted. ``truth`` is the number if the paper is right, where it prints none.
 """
 
@@ -69,8 +69,8 @@ PREDICTIONS = ("tuned",)
 class Claim(Section):
     """An entry of a paper's ``claims.yaml``."""
 
-    place: Text
-    says: Text
+    source: Text  #: where the paper states it
+    statement: Text
     kind: Annotated[str, among(*KINDS)]
     major: Flag = False
     anchor: dict[str, str] = field(default_factory=dict)  #: section, and sentence's key
@@ -81,17 +81,17 @@ class Claim(Section):
     rows: Point = field(default_factory=dict)  #: of the table, that it is about
     each: Grid | list[Grid] | None = None  #: a grid of groups, or a list of grids
     without: dict[str, str] = field(default_factory=dict)  #: value lost: the reason
-    number: str = ""  #: an expression
+    estimate: str = ""  #: an expression
     only: str = ""  #: a condition; of other groups it claims nothing
     null: Any = 1  #: an expression, a mapping of what changes, or a list of these
-    need: Any = "all"  #: all, any or a share of the groups
+    required: Any = "all"  #: all, any or a share of the groups
     at_least: Real = -math.inf
     at_most: Real = math.inf
     above: Real = -math.inf  #: an end that the range excludes: a tie is no lead
     below: Real = math.inf
-    nearly: Any = None
+    tolerance: Any = None  #: the looser end, or both, for "in part"
     readings: dict[str, Point] = field(default_factory=dict)  #: what each changes
-    defence: Point = field(default_factory=dict)  #: what it says, and what it changes
+    defence: Point = field(default_factory=dict)  #: its statement, and what it changes
     truth: Any = None  #: an expression: the number if the paper is right
     exact: list[str] = field(default_factory=list)  #: columns without any chance
     misprint: str = ""  #: its name; claims that share one count once
@@ -111,7 +111,7 @@ class Claim(Section):
         under = math.isfinite(self.below)
         low = math.nextafter(self.above, math.inf) if over else self.at_least
         high = math.nextafter(self.below, -math.inf) if under else self.at_most
-        near = [low, high] if self.nearly is None else self.nearly
+        near = [low, high] if self.tolerance is None else self.tolerance
         if not isinstance(near, list):
             near = [near, high] if math.isfinite(low) else [low, near]
         return low, high, *near
@@ -124,10 +124,10 @@ class Claim(Section):
     @property
     def answer(self) -> Claim:
         """The claim as its defence has it."""
-        changes = {key: new for key, new in self.defence.items() if key != "says"}
+        changes = {key: new for key, new in self.defence.items() if key != "statement"}
         base = replace(self, rows={}) if "table" in changes else self
         answer = base.changed(changes)
-        own = {} if {"table", "each", "number"} & {*changes} else self.readings
+        own = {} if {"table", "each", "estimate"} & {*changes} else self.readings
         return replace(answer, readings=changes.get("readings", own))
 
     def read(self) -> dict[str, Claim]:
@@ -180,8 +180,10 @@ def made(claim_entry: Any) -> Claim:
             check(claim_entry | null, Claim, "null: ")
     if claim.defence:
         check(claim_entry | claim.defence, Claim, "defence: ")
-        if not claim.defence.get("says") or len(claim.defence) < 2:
-            raise ValueError("defence: expected what it says, and a number or a range")
+        if not claim.defence.get("statement") or len(claim.defence) < 2:
+            raise ValueError(
+                "defence: expected a statement, and an estimate or a range"
+            )
     if claim.kind == "print" and not claim.misprint:
         raise ValueError("misprint: expected a name, as kind is print")
     return claim
@@ -189,16 +191,16 @@ def made(claim_entry: Any) -> Claim:
 
 def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     """Refuse a claim whose expressions have unknown names. Raises ValueError."""
-    if not claim.number and not claim.readings:
-        raise ValueError("number: missing")
+    if not claim.estimate and not claim.readings:
+        raise ValueError("estimate: missing")
     if all(math.isinf(end) for end in claim.range[:2]):
         raise ValueError(f"at_least: expected one of {', '.join(ENDS)}")
-    if not isinstance(claim.need, int | float):
-        one_of("need", claim.need, ("all", "any"))
+    if not isinstance(claim.required, int | float):
+        one_of("required", claim.required, ("all", "any"))
     points = groups(claim.each)
     axes = set(itertools.chain.from_iterable(points))
     read: list[tuple[str, str, str]] = []  # key, column and its table
-    texts = [("number", claim.number), ("only", claim.only), ("truth", claim.truth)]
+    texts = [("estimate", claim.estimate), ("only", claim.only), ("truth", claim.truth)]
     for key, message in texts + [("null", null) for null in claim.nulls]:
         if isinstance(message, str) and message:
             try:
@@ -207,7 +209,9 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
                 ]
             except ValueError as error:
                 raise ValueError(f"{key}: {error}") from None
-    free = {name for _, name, table_name in read if not table_name} & axes | {"number"}
+    free = {name for _, name, table_name in read if not table_name} & axes | {
+        "estimate"
+    }
     with_argument = [point for point in points if "argument" in point]
     read += [("each", point["argument"], PROOFS) for point in with_argument]
     predicting = {claim.table, *(table for _, _, table in read)} & {*PREDICTIONS}

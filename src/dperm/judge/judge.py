@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.judge.claims import Claim, groups
-from dperm.judge.number import Absent, Idle, Missing, Number
+from dperm.judge.number import Missing, MissingRow, Number, Undefined
 from dperm.judge.words import Tables, Words, evaluated, matching
 
 Arguments = dict[str, Callable[..., Any]]  # of proofs, by name
@@ -85,14 +85,17 @@ def _by_readings(
 def _under_one(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
-    finding = _combined(claim, tables, arguments, claim.number, whole=whole)
-    for null in claim.nulls if finding.verdict in HELD else ():
+    finding = _combined(claim, tables, arguments, claim.estimate, whole=whole)
+    # A number without an interval decides nothing, but its null may hold all the same.
+    is_bare = any(number.bare for number in finding.numbers.values())
+    for null in claim.nulls if finding.verdict in HELD or is_bare else ():
         changed = claim.changed(null) if isinstance(null, dict) else claim
-        null_number = changed.number if isinstance(null, dict) else null
+        null_number = changed.estimate if isinstance(null, dict) else null
         verdict_of_null = _combined(
             changed, tables, arguments, null_number, finding.numbers
         ).verdict
-        if VERDICTS.index(verdict_of_null) <= VERDICTS.index(finding.verdict):
+        better = min(verdict_of_null, finding.verdict, key=VERDICTS.index)
+        if verdict_of_null in HELD and better == verdict_of_null:
             return replace(finding, verdict=NOTHING, reason=worded(null))
     return finding
 
@@ -114,7 +117,7 @@ def _combined(
         table = tables(claim.table) if claim.table else pd.DataFrame()
         rows = matching(table, claim.rows) if claim.table else table
     except Missing as error:
-        if whole and isinstance(error, Absent):
+        if whole and isinstance(error, MissingRow):
             raise
         return replace(finding, verdict=PENDING, reason=str(error))
     for point in groups(claim.each):
@@ -124,9 +127,9 @@ def _combined(
             group = matching(rows, {k: v for k, v in point.items() if k in rows})
             if claim.table and group.empty:
                 raise (
-                    Idle(next(filter(None, reasons)))
+                    Undefined(next(filter(None, reasons)))
                     if any(reasons)
-                    else Absent("no row")
+                    else MissingRow("no row")
                 )
             words = Words(tables, claim.rows, point, group, arguments)
             words.exact = claim.exact
@@ -139,11 +142,11 @@ def _combined(
                 if own_numbers is not None:  # of a null, whose value counts
                     number_of_group = replace(number_of_group, bare=False)
                 finding.numbers[name] = number_of_group
-        except Idle as error:
+        except Undefined as error:
             finding.idle[name] = str(error)
         except Missing as error:
-            if whole and isinstance(error, Absent):
-                raise Absent(f"{name}: {error}" if name else str(error)) from None
+            if whole and isinstance(error, MissingRow):
+                raise MissingRow(f"{name}: {error}" if name else str(error)) from None
             finding.absent[name] = str(error)
     return combined(claim, finding)
 
@@ -187,12 +190,14 @@ def combined(claim: Claim, seen: Finding) -> Finding:
         return replace(seen, verdict=NOTHING, reason=f"nowhere {claim.only}")
     if not numbers:
         return replace(seen, verdict=PENDING if seen.absent else OPEN)
-    dull = NEARLY if claim.need == "all" and 2 * len(seen.missing) <= total else OPEN
+    dull = (
+        NEARLY if claim.required == "all" and 2 * len(seen.missing) <= total else OPEN
+    )
     verdicts = [verdict_of(claim, number) for number in numbers.values()]
     verdicts += [PENDING] * len(seen.absent) + [dull] * len(seen.idle)
     verdicts.sort(key=VERDICTS.index)
-    share = {"all": 1.0, "any": 0.0}.get(str(claim.need))
-    share = float(claim.need) if share is None else share
+    share = {"all": 1.0, "any": 0.0}.get(str(claim.required))
+    share = float(claim.required) if share is None else share
     needed = max(math.ceil(share * total), 1)
     verdict = verdicts[needed - 1]
     ranked = sorted(numbers.values(), key=lambda number: badness(claim, number))

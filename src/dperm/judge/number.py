@@ -14,11 +14,11 @@ class Missing(RuntimeError):  # noqa: N818  # a state of results, not a fault
     """A result that is not there: the claim is not run."""
 
 
-class Absent(Missing):
+class MissingRow(Missing):
     """A group without any row, in a table that exists."""
 
 
-class Idle(RuntimeError):  # noqa: N818
+class Undefined(RuntimeError):  # noqa: N818
     """A result that is there and decides nothing, as where nothing was learnt."""
 
 
@@ -65,7 +65,7 @@ class Number:
         """
         other = Number.of_any(other)
         if not other.value > 0 or not (self.value > 0 or other.is_exact):
-            raise Idle(f"no ratio of {self.value:g} and {other.value:g}")
+            raise Undefined(f"no ratio of {self.value:g} and {other.value:g}")
         ratio = self.value / other.value
         if other.is_exact:
             low = self.low / other.value
@@ -104,6 +104,9 @@ class Number:
 
     def __rsub__(self, other: float) -> Number:
         return Number.of_any(other) - self
+
+    def __add__(self, other: Number | float) -> Number:
+        return self - other * -1.0
 
     def __neg__(self) -> Number:
         return self * -1.0

@@ -1,9 +1,9 @@
 """The words of which a claim's number is made.
 
 An expression has numbers, texts, lists, ``+ - * /``, comparisons, names and the words
-below. A name is a column of the claim's table or of its groups; in ``null``, ``number``
-is the claim's own number. Nothing else is let in, and nothing else of Python is there
-when an expression is evaluated.
+below. A name is a column of the claim's table or of its groups; in ``null``,
+``estimate`` is the claim's own number. Nothing else is let in, and nothing else of
+Python is there when an expression is evaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.core.experiment.validation import one_of
-from dperm.judge.number import Absent, Idle, Missing, Number
+from dperm.judge.number import Missing, MissingRow, Number, Undefined
 from dperm.present.intervals import power, student
 
 Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
@@ -57,7 +57,7 @@ def matching(table: pd.DataFrame, where: Point) -> pd.DataFrame:
         table = table[table[column].isin(cells)]
         missing = [cell for cell in cells if not (table[column] == cell).any()]
         if missing and isinstance(condition, list):
-            raise Absent(f"no row of {column} {', '.join(map(str, missing))}")
+            raise MissingRow(f"no row of {column} {', '.join(map(str, missing))}")
     return table
 
 
@@ -70,10 +70,10 @@ def filled(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
         if column not in rows:
             raise Missing(f"no column {column}")
     if rows.empty:
-        raise Absent("no row")
+        raise MissingRow("no row")
     if rows[list(columns)].isna().any(axis=None):
         if "reason" in rows and rows["reason"].notna().any():
-            raise Idle(str(rows["reason"].dropna().iloc[0]))
+            raise Undefined(str(rows["reason"].dropna().iloc[0]))
         raise Missing("an empty cell")
     return rows
 
@@ -110,7 +110,7 @@ class Words:
     def __getitem__(self, name: str) -> Any:
         if name in WORDS:
             return getattr(self, name)
-        if name == "number":
+        if name == "estimate":
             return self.number
         return self.point[name] if name in self.point else self.at(name)
 
@@ -147,7 +147,7 @@ class Words:
             bare = len(estimates) == 1 and column not in self.exact
             return Number(float(estimates.mean()), float(low), float(high), bare=bare)
         if len(rows) > 1:
-            raise Idle(f"{len(rows)} rows where one was expected")
+            raise Undefined(f"{len(rows)} rows where one was expected")
         return Number(*estimates[0].tolist())
 
     def _same_group(self, name: str, **changed: Any) -> pd.DataFrame:
@@ -160,7 +160,7 @@ class Words:
         points = filled(self.rows, x, y)
         points = points[(points[x] > 0) & (points[y] > 0)]
         if points[x].nunique() < 3:
-            raise Idle(f"fewer than three positive points ({len(points)})")
+            raise Undefined(f"fewer than three positive points ({len(points)})")
         return Number(*power(points[x].to_numpy(), points[y].to_numpy()))
 
     def shape(self, per: Point, of: str) -> Number:
@@ -173,7 +173,7 @@ class Words:
         joined = self.rows.merge(reference_curve, on="x", suffixes=("", "_per"))
         points = joined[joined["mean"] < joined["mean"].max() / 2]
         if len(points) < 3:
-            raise Idle(f"{len(points)} points where anything was learnt")
+            raise Undefined(f"{len(points)} points where anything was learnt")
         ratio = points["mean"] / points["mean_per"]
         return Number(*power(points["x"].to_numpy(), ratio.to_numpy()))
 
@@ -200,11 +200,11 @@ class Words:
         start = theirs.pop(0.0, None)
         ours.pop(0.0, None)
         if not ours or not theirs:
-            raise Idle("no row of one of the two")
+            raise Undefined("no row of one of the two")
         best = min(sorted(theirs), key=lambda key: theirs[key].value)
         goal = theirs[best]
         if start and not goal.value < start.value * (1 - EQUAL):
-            raise Idle("the other one made no progress")
+            raise Undefined("the other one made no progress")
 
         def times(level: float, end: str) -> float:
             enough = [
@@ -227,7 +227,7 @@ class Words:
         curve = self._curve(along, **how)
         missing = [str(key) for key in order if key not in curve]
         if missing:
-            raise Absent(f"no row of {along} {', '.join(missing)}")
+            raise MissingRow(f"no row of {along} {', '.join(missing)}")
         numbers = [curve[key] for key in order]
         pairs = [*itertools.pairwise(numbers), (numbers[0], numbers[-1])]
         steps = (b / a if falling else a / b for a, b in pairs)
@@ -244,7 +244,7 @@ class Words:
     def _several(self, along: str, **how: Any) -> list[Number]:
         numbers = list(self._curve(along, **how).values())
         if len(numbers) < 2:
-            raise Idle(f"fewer than two numbers along {along}")
+            raise Undefined(f"fewer than two numbers along {along}")
         return numbers
 
     def spread(self, along: str, start: Number | float, **how: Any) -> Number:
@@ -256,7 +256,9 @@ class Words:
         low = self.least(along, **how)
         drop = Number.of_any(start).value - low.value
         if not drop > (low.high - low.low) / 2:
-            raise Idle(f"nothing was learnt: the drop from the start is {drop:.3g}")
+            raise Undefined(
+                f"nothing was learnt: the drop from the start is {drop:.3g}"
+            )
         apart = high - low
         return replace(apart, low=max(0.0, apart.low)) / drop
 
@@ -306,7 +308,7 @@ class Words:
             arguments[key] *= times
         share = float(self.arguments[argument](**arguments).share) * times
         if math.isnan(share):
-            raise Idle("the argument yields no number")
+            raise Undefined("the argument yields no number")
         return Number.of_any(1.0 if math.isclose(share, 1.0, rel_tol=EQUAL) else share)
 
 

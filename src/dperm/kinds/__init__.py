@@ -2,4 +2,5 @@
 
 from dperm.extras import require
 
+IN_KEYS = "settings"
 require("pipeline", __name__)

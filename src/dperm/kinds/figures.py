@@ -22,6 +22,8 @@ from dperm.present.tables import where
 
 log = logging.getLogger(__name__)
 
+COST_KEY = "$\\epsilon$ beside a name: what the noise is proved to cost at most"
+
 
 def trajectories(
     config: Config,
@@ -30,7 +32,7 @@ def trajectories(
     x: Literal["passes", "seconds"] = "passes",
     solvers: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
-    columns: int = 3,
+    columns: int = 2,
     title: Literal["privacy", "penalty"] = "privacy",
     ties: bool = False,
     published: str = "",
@@ -53,7 +55,7 @@ def trajectories(
     if x == "seconds" and not product.timed:
         file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options.x"
         raise ConfigError(f"{file}: seconds: expected timed: true beside options")
-    kind = product.calibration
+    calibration = product.calibration
     solver_results = results.load(config, problems, solvers, product.timed)
     printed = results.published(config, published) if published else pd.DataFrame()
     rows = Rows()
@@ -63,18 +65,18 @@ def trajectories(
     for run in chain.from_iterable(solver_results[name] for name in drawn_names):
         panel = run.problem
         label = (names or {}).get(run.solver, run.label)
-        if run.diverged(kind):
+        if run.diverged(calibration):
             gone[f"{panel}, {label}"] = "all diverged"
-        if not run.ran(kind):
+        if not run.ran(calibration):
             continue
-        best = run.best_passes(kind)
-        rows += _path(run, kind, best, x, panel, label)
-        labels[panel, label] = f"{label}, {_cost(run.trajectories(kind, best))}"
+        best = run.best_passes(calibration)
+        rows += _path(run, calibration, best, x, panel, label)
+        labels[panel, label] = f"{label}, {_cost(run.trajectories(calibration, best))}"
         if published:
             rows += _stars(printed, column, best, panel, label)
-        for passes in as_good(run, kind) if ties else ():
+        for passes in as_good(run, calibration) if ties else ():
             curve = f"{label}, {passes:g} pass{'es' * (passes != 1)}"
-            rows += _path(run, kind, passes, x, panel, curve, "thin")
+            rows += _path(run, calibration, passes, x, panel, curve, "thin")
     titles = results.titles(config, problems)
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
@@ -86,11 +88,22 @@ def trajectories(
         {name: TITLES[title](problem) for name, problem in titles.items()},
         axes,
         columns=columns,
-        size=(3.4, 2.5),
+        size=(3.4, 2.1),
         labels=labels,
         is_named=True,
-        note=told(gone, titles),
+        note=". ".join(filter(None, [_key(rows, ties), told(gone, titles)])),
     )
+
+
+def _key(rows: Rows, ties: bool) -> str:
+    """What the marks of trajectories mean, of those that are there."""
+    roles = {row["role"] for row in rows}
+    clauses = [COST_KEY]
+    if "star" in roles:
+        clauses.append("star: printed in the paper")
+    if ties and "thin" in roles:
+        clauses.append("thin: other numbers of passes, level at the end")
+    return "; ".join(clauses)
 
 
 def absent(results_of: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
@@ -113,7 +126,7 @@ def told(gone: Mapping[str, str], titles: Mapping[str, ProblemSection]) -> str:
 
 def _path(
     result: Result,
-    kind: str,
+    calibration: str,
     passes: float,
     x: str,
     panel: str,
@@ -121,10 +134,10 @@ def _path(
     role: str = "curve",
 ) -> Rows:
     """Mean, range and interval at each checkpoint."""
-    runs = result.trajectories(kind, passes)
+    runs = result.trajectories(calibration, passes)
     checkpoints = runs["checkpoint"]
     if x == "seconds":
-        timed = result.clocked(kind, passes)
+        timed = result.clocked(calibration, passes)
         checkpoints = checkpoints.map(timed.groupby("checkpoint")["seconds"].mean())
     return drawing.against(
         runs.assign(x=checkpoints), "x", "relative_error", panel, label, role
@@ -173,7 +186,7 @@ def as_good(result: Result, calibration: str) -> list[float]:
 def _cost(runs: pd.DataFrame) -> str:
     """The true epsilon of the runs as text."""
     true = runs["true_epsilon"].iloc[0]
-    return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "no sound $\\epsilon$"
+    return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "$\\epsilon$ not bounded"
 
 
 def _privacy(problem: ProblemSection) -> str:
@@ -215,6 +228,7 @@ def against_epsilon(config: Config, product: Product, problems: list[str]) -> Pi
         drawing.frame(rows),
         {name: panel_titles[name] for name in problems if name in panel_titles},
         {"xlabel": "relative error", "xscale": "log"},
-        size=(3.1, 1.6),
+        columns=2,
+        size=(3.4, 1.4),
         is_named=True,
     )

@@ -271,20 +271,23 @@ def transcripts_of(
     job: SolverJob,
     chosen: pd.DataFrame,
     seeds: Callable[[float], list[int]],
-    kind: str,
+    calibration: str,
 ) -> pd.DataFrame:
     """Rows of settings on seeds, which are those of a number of passes.
 
     Settings of equal passes share their draws, as in tuning. ``chosen`` has passes,
-    step, clip and noise_multiplier; ``kind`` is a calibration. ``transcript`` is the
-    index of the seed; a run that diverged has an infinite objective.
+    step, clip and noise_multiplier; ``calibration`` set the noise. ``transcript`` is
+    the index of the seed; a run that diverged has an infinite objective.
     """
     solver_run = (job.module, job.options, job.problem, job.optimum)
     tables = []
     for passes, settings_of_passes in chosen.groupby("passes"):
         step, clip = (settings_of_passes[key].to_numpy() for key in ("step", "clip"))
         settings = BatchedSettings(
-            step, clip, float(settings_of_passes["noise_multiplier"].iloc[0]), kind
+            step,
+            clip,
+            float(settings_of_passes["noise_multiplier"].iloc[0]),
+            calibration,
         )
         for number, seed in enumerate(seeds(float(passes))):
             rows = setting_rows(

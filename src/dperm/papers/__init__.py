@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dperm.core.experiment import locate
 from dperm.extras import require
 
+IN_KEYS = "settings"
 require("pipeline", __name__)
 
 

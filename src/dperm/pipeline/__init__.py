@@ -1,1 +1,3 @@
 """The stages: from a configuration to results, figures and tables."""
+
+IN_KEYS = "names"

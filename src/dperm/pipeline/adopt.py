@@ -28,8 +28,8 @@ from dperm.pipeline.verify import IDENTITY, UNCOMPARED, difference
 
 log = logging.getLogger(__name__)
 
-REPEATED = 8  # parts of a group that are run again, if it has so many
-LANES = 16  # of a part that are run again
+REPLAYED_PARTS = 8  # parts of a group that are run again, if it has so many
+REPLAYED_SETTINGS = 16  # of a part that are run again
 # A part of older code: the title of its group, its file, the new name, and what says
 # how the rows that the current code makes differ.
 Old = tuple[str, Path, str, Callable[[], str]]
@@ -50,7 +50,7 @@ def adopt(config: schema.Config) -> list[str]:
     accepted = []
     refused = []
     for (title, _), group in groups.items():
-        sample = random.Random(title).sample(group, min(REPEATED, len(group)))
+        sample = random.Random(title).sample(group, min(REPLAYED_PARTS, len(group)))
         try:
             text = next((text for *_, differs in sample if (text := differs())), "")
         except ValueError as error:  # a damaged part
@@ -97,7 +97,7 @@ def _settings(config: schema.Config) -> Iterator[Old]:
 
 def _settings_differ(job: SolverJob, unit: Unit, path: Path) -> str:
     stored = store.read_table(path)
-    points = stored[POINT].drop_duplicates().head(LANES)
+    points = stored[POINT].drop_duplicates().head(REPLAYED_SETTINGS)
     recomputed = compute(job, unit, points, job.workers)
     return _differences(stored.merge(points, on=POINT), recomputed, UNCOMPARED)
 

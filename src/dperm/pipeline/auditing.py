@@ -22,6 +22,9 @@ from tabulate import tabulate
 from dperm.accountants.private_choice import MANY, tuned_epsilon
 from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.audit import tables
+from dperm.audit.mechanism import Mechanism
+from dperm.audit.solvers import mechanisms
+from dperm.compare import audited
 from dperm.core import solvers
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
@@ -43,6 +46,14 @@ log = logging.getLogger(__name__)
 HEAD = ("noise from", "noise multiplier", "published", "true epsilon, at most")
 
 
+class CaughtError(SystemExit):
+    """A check has caught the solver: exit code 1, when the findings are written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(1)
+        self.written = [path]
+
+
 def audit(config: schema.Config) -> list[Path]:
     """Audit the solver, or write the table that ``product`` names.
 
@@ -50,8 +61,8 @@ def audit(config: schema.Config) -> list[Path]:
     ------
     ConfigError
         If there is no table of that name.
-    SystemExit
-        With code 1, after all checks, if one has caught the solver.
+    CaughtError
+        After all checks, if one has caught the solver.
     """
     if config.product is None:
         return _solver(config)
@@ -78,9 +89,8 @@ def _solver(config: schema.Config) -> list[Path]:
     effort = tables.SMALL_EFFORT
     if config.scale.thorough:
         effort = tables.FULL_EFFORT
-    request = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
     frames = [pd.DataFrame({"caught": []})]
-    for rows in tables.solver(*request):
+    for rows in tables.solver(chosen.name, _subjects(chosen), effort, config.seed):
         for row in rows.itertuples():
             sign = "CAUGHT" if row.caught else "passed"
             text = f"{row.measured:.4g} of {row.bound:.4g}"
@@ -96,8 +106,18 @@ def _solver(config: schema.Config) -> list[Path]:
         text = findings.to_csv(index=False)
     store.write_text(path, text)
     if findings.caught.any():
-        raise SystemExit(1)
+        raise CaughtError(path)
     return [path]
+
+
+def _subjects(chosen: schema.Solver) -> Iterator[Mechanism]:
+    """A solver's own subjects, and the estimators that use it.
+
+    Variants of an algorithm are not tried in estimators.
+    """
+    yield from mechanisms(chosen.name, chosen.algorithm, chosen.options)
+    if chosen.name == chosen.algorithm:
+        yield from audited.mechanisms(chosen.name)
 
 
 def _epsilon(config: schema.Config) -> pd.DataFrame:

@@ -66,7 +66,7 @@ def solver(section: schema.Solver) -> None:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def held(section: schema.Solver) -> None:
+def check_ledger(section: schema.Solver) -> None:
     """Refuse a user's own solver that leaks on small data."""
     from dperm.audit.held import require_held  # takes a second to import
 

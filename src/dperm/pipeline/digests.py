@@ -20,13 +20,7 @@ from dperm.pipeline import checks
 from dperm.store import closure
 from dperm.store.closure import digest as code
 
-# The functions of the stages, whose code is in the keys with all that it reaches.
-PREPARING = "dperm.pipeline.inputs:prepare"
-SOLVING = "dperm.pipeline.stages:solve"
-SWEEPING = "dperm.pipeline.stages:Swept"
-TIMING = "dperm.pipeline.stages:timing"
-DRAWING = "dperm.pipeline.products:draw"
-OPTIMISING = "dperm.pipeline.inputs:optimum"
+IN_KEYS = "nothing"  # keys come out of it
 RUNNING = ("dperm.core.experiment.unit:compute", "dperm.core.erm.problem:build")
 CALIBRATING = (
     *("dperm.core.privacy.calibration:calibrate", "dperm.core.lanes.trials:noise"),
@@ -56,20 +50,12 @@ def running(algorithm: str, loss: str | None = None) -> list[str]:
     return [*RUNNING, *offered, *_losses({loss})]
 
 
-def optimum(loss: str) -> str:
-    """Digest of the code that solves a problem with a loss without privacy."""
-    return code(*optimum_code(loss))
-
-
-def optimum_code(loss: str) -> list[str]:
-    """Entry points of that code."""
-    return looked_up(OPTIMISING, spelt=[loss])
-
-
-def solved(algorithm: str, kinds: Iterable[str], loss: str) -> list[str]:
-    """Entry points of the code that tunes and evaluates a solver."""
+def solved(
+    stages: Iterable[str], algorithm: str, kinds: Iterable[str], loss: str
+) -> list[str]:
+    """Entry points of the code of stages that run a solver with its calibrations."""
     priced_by = pricing(algorithm, kinds, loss)
-    return [SOLVING, TIMING, *running(algorithm, loss), *priced_by]
+    return [*stages, *running(algorithm, loss), *priced_by]
 
 
 def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:

@@ -32,6 +32,9 @@ from dperm.data.fetching import FetchRecord
 from dperm.pipeline import checks, digests, scopes, trace
 
 log = logging.getLogger(__name__)
+# The functions whose code is in the keys, with all that it reaches.
+PREPARING = f"{__name__}:prepare"
+OPTIMISING = f"{__name__}:optimum"
 
 
 class UnavailableError(LookupError):
@@ -144,7 +147,9 @@ def _identity(config: schema.Config) -> str:
     meta = Path(config.data.dir, "prepared", spec.name, "meta.json")
     arrays = (store.known_json(meta) or {}).get("digest")
     settings = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
-    return store.digest([arrays, *settings, digests.optimum(spec.loss)])
+    return store.digest(
+        [arrays, *settings, digests.priced(OPTIMISING, spelt=[spec.loss])]
+    )
 
 
 def load_job(config: schema.Config) -> SolverJob:
@@ -194,7 +199,7 @@ def prepare(config: schema.Config) -> None:
     """Prepare the arrays of the problem."""
     settings = scopes.prepared(config.problem)
     scope = scopes.scope(f"prepare {config.problem.name}", settings)
-    with trace.kept(scope, config, lambda: [digests.PREPARING]):
+    with trace.kept(scope, config, lambda: [PREPARING]):
         problem = view(config, "", scope).problem
         meta = data.prepare(problem, config.data, checks.usable).meta
     if meta["status"] == "ok":
@@ -216,7 +221,9 @@ def optimum(config: schema.Config) -> Path:
     loss = config.problem.loss
     with store.locked(folder):
         try:
-            with trace.kept(scope, config, lambda: digests.optimum_code(loss)):
+            with trace.kept(
+                scope, config, lambda: digests.looked_up(OPTIMISING, spelt=[loss])
+            ):
                 record |= _solved(watched, load_problem(watched), folder / "w.npy")
         except UnavailableError as error:
             say_unavailable(config.problem.name, error)

@@ -9,7 +9,7 @@ job again if one of these changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,11 +19,18 @@ from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import made_of
-from dperm.pipeline import checks, digests, products, scopes
+from dperm.pipeline import checks, digests, makers, scopes
 from dperm.pipeline.digests import code, place, priced
-from dperm.pipeline.products import FORMATS
+from dperm.pipeline.makers import FORMATS
 
+IN_KEYS = "nothing"  # keys come out of it
 FULL = "full"  # the scale of the papers, whose results Git holds
+# The functions of the stages, whose code is in the keys with all that it reaches.
+PREPARING = "dperm.pipeline.inputs:prepare"
+OPTIMISING = "dperm.pipeline.inputs:optimum"
+SOLVING = ("dperm.pipeline.stages:solve", "dperm.pipeline.stages:timing")
+SWEEPING = "dperm.pipeline.stages:Swept"
+DRAWING = "dperm.pipeline.products:draw"
 WRITING = "dperm.core.experiment.files:write_csv"
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon", WRITING),
@@ -84,6 +91,7 @@ class Job:
     work: float = 0.0  #: of ``solve``, the passes over the data of all its settings
     alone: bool = False  #: whether it is timed, and cores beside it are left idle
     code: list[str] = field(default_factory=list)  #: entry points, as far as kept
+    spec: schema.Config = field(default_factory=schema.Config)  #: what it may read
     #: of ``draw``, the ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)
 
@@ -208,10 +216,10 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
         texts = _texts(config.paper, config.paper.claims or "")
         problems = plan.problem_names(config)
         texts += [scopes.everything(config, problems)]
-        proofs = products.modules(config, "proofs")
+        proofs = makers.modules(config, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
     if {*papers} == {*available("paper")}:
-        _add_report(jobs, printed, base.seed)
+        _add_report(jobs, printed, base)
     return jobs
 
 
@@ -220,7 +228,7 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper = config.paper
-    timed = products.clocked(config)
+    timed = makers.clocked(config)
     for problem in plan.problem_names(config):
         add_problem(jobs, config, problem)
     for run in plan.runs(config):
@@ -232,9 +240,9 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
         depends_on = [
             [sorted(kinds) for kinds in timed.values()],
             paper.clocked,
-            code(digests.TIMING),
+            code(SOLVING[1]),
         ]
-        entry_points = [digests.TIMING]
+        entry_points = [SOLVING[1]]
         jobs.add(
             "timing",
             paper.name,
@@ -242,11 +250,13 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
             reads=reads,
             alone=True,
             code=entry_points,
+            spec=config,
         )
     for kind in FORMATS:
         for name in getattr(paper, kind):
             _add_product(jobs, config, kind, name)
-    jobs.add("complete", paper.name, depends_on=[], reads=jobs.products(paper.name))
+    reads = jobs.products(paper.name)
+    jobs.add("complete", paper.name, depends_on=[], reads=reads, spec=config)
 
 
 def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
@@ -282,21 +292,25 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
             f"{dataset.name!r}, the other data of {jobs.problem_of(dataset.name)}"
         )
     jobs.dataset_of[name] = dataset.name
-    fetch = earlier or jobs.add("fetch", dataset.name, depends_on=depends_on)
-    entry_points = [digests.PREPARING]
+    spec = replace(config, paper=schema.Paper(), problem=problem)
+    optional = replace(spec, data=replace(spec.data, required=False))
+    fetch = earlier or jobs.add(
+        "fetch", dataset.name, depends_on=depends_on, spec=optional
+    )
+    entry_points = [PREPARING]
     depends_on = [_numbers(scopes.prepared(problem)), code(*entry_points)]
     keys = [dataset.digest or fetch.key]
     reading: dict[str, Any] = {
         "reads": fetch.outputs,
         "keys": keys,
         "code": entry_points,
+        "spec": spec,
     }
     prepare = jobs.add("prepare", name, depends_on=depends_on, **reading)
-    entry_points = digests.optimum_code(problem.loss)
+    entry_points = digests.looked_up(OPTIMISING, spelt=[problem.loss])
     depends_on = [_numbers(scopes.optimum(problem)), code(*entry_points)]
-    jobs.add(
-        "optimum", name, depends_on=depends_on, reads=prepare.outputs, code=entry_points
-    )
+    reading = {"reads": prepare.outputs, "code": entry_points, "spec": spec}
+    jobs.add("optimum", name, depends_on=depends_on, **reading)
 
 
 def _numbers(settings: scopes.Settings) -> scopes.Settings:
@@ -313,7 +327,9 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
         spec, chosen, f"{group_file('paper', config.paper.name)}: runs.{solver}"
     )
     design = plan.design(run_config)
-    entry_points = digests.solved(chosen.algorithm, design.calibrations, spec.loss)
+    entry_points = digests.solved(
+        SOLVING, chosen.algorithm, design.calibrations, spec.loss
+    )
     depends_on = [_numbers(scopes.solved(run_config)), chosen.name, code(*entry_points)]
     passes = sum(point["passes"] for point in design.points)
     work = passes * design.replicates * len(design.calibrations)
@@ -326,21 +342,28 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
         reads=reads,
         work=work,
         code=entry_points,
+        spec=replace(run_config, paper=_of_run(config.paper, solver)),
     )
+
+
+def _of_run(paper: schema.Paper, solver: str) -> schema.Paper:
+    """Of a paper, what a run of a solver may read."""
+    runs = {solver: paper.runs[solver]}
+    return replace(paper, runs=runs, sweeps={}, figures={}, tables={}, published={})
 
 
 def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     """Add the job of a sweep, with those of the problems that it needs."""
     sweep = config.paper.sweeps[name]
     paper = config.paper.name
-    products.entry_of(config, "sweeps", name)
+    makers.entry_of(config, "sweeps", name)
     points = grid.points(sweep.grid, axes=None)
     axes = sorted(set[str]().union(*points))
     for axis in sweep.together:
         one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
     for problem in (*sweep.problems, *sweep.prepared):
         add_problem(jobs, config, problem)
-    tuned = products.sweep_tuned(config, name)
+    tuned = makers.sweep_tuned(config, name)
     reads = []
     for problem in sweep.problems:
         reads += jobs.files("optimum", problem)
@@ -348,12 +371,13 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
         reads += jobs.files("prepare", problem)
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
-    entry_points = scopes.sweeping(config, name, solvers)
+    entry_points = scopes.sweeping(config, name, solvers, SWEEPING)
     depends_on = [scopes.swept(config, name), repr(points), code(*entry_points)]
     fields: dict[str, Any] = {
         "reads": reads,
         "alone": sweep.timed,
         "code": entry_points,
+        "spec": replace(config, product=name),
     }
     jobs.add("sweep", paper, name, depends_on=depends_on, **fields)
 
@@ -363,39 +387,26 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     paper = config.paper
     product = f"{kind}/{name}"
     spec = getattr(paper, kind)[name]
-    products.entry_of(config, kind, name)
-    inputs = [path.as_posix() for path in products.read_by(config, spec)]
+    makers.entry_of(config, kind, name)
+    inputs = [path.as_posix() for path in makers.read_by(config, spec)]
     drawn = jobs.of_paper(paper.name, "draw")
     job = next((earlier for earlier in drawn if earlier.inputs == inputs), None)
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
     keys = [jobs.makers[file].key for file in inputs]
-    depends_on = [job.key, name, scopes.product(config, kind, name), keys]
-    entry_points = scopes.drawing(config, kind, name)
+    depends_on = [job.key, name, scopes.product(config, kind, name, DRAWING), keys]
+    entry_points = scopes.drawing(config, kind, name, DRAWING)
     depends_on.append(code(*entry_points))
     job.code += entry_points
     job.key = digest(depends_on)
     job.products.append(product)
+    job.spec = replace(config, drawn=[*job.products])
     job.outputs += jobs.formats(paper.name, product)
     jobs.makers |= dict.fromkeys(job.outputs, job)
 
 
 def _where(config: schema.Config) -> str:
     return f"conf/{group_file('paper', config.paper.name)}"
-
-
-def swept(
-    config: schema.Config,
-    name: str,
-    solvers: Iterable[str],
-    point: Mapping[str, Any] | None = None,
-) -> str:
-    """Digest of the code behind a sweep, or behind a point of one that stands apart.
-
-    It is that of its function, of the ``solvers`` of its points, and of all solvers
-    that its settings name on any axis.
-    """
-    return code(*scopes.sweeping(config, name, solvers, point))
 
 
 def _texts(paper: schema.Paper, *more: str) -> list[Any]:
@@ -408,35 +419,39 @@ def _texts(paper: schema.Paper, *more: str) -> list[Any]:
 # --- all papers -----------------------------------------------------------------------
 
 
-def _add_report(jobs: Jobs, printed: list[str], seed: int) -> None:
+def _add_report(jobs: Jobs, printed: list[str], base: schema.Config) -> None:
     """Add the jobs of all papers together."""
-    add_audits(jobs, seed)
+    add_audits(jobs, base)
     depends_on = [*printed]
     rows = []
     for paper in jobs.papers:
         depends_on += [job.key for job in jobs.of_paper(paper, "draw")]
         rows += jobs.products(paper)
     depends_on.append(priced(*REPORTING))
-    claims = jobs.add("claims", depends_on=depends_on, reads=rows)
+    claims = jobs.add("claims", depends_on=depends_on, reads=rows, spec=base)
     read = [claims.outputs[0]]
     if not jobs.folder:  # the report of a small scale has no audit
         for audit_name in AUDITED:
             read += jobs.files("audit", audit_name)
-    jobs.add("report", depends_on=depends_on, reads=read)
+    jobs.add("report", depends_on=depends_on, reads=read, spec=base)
 
 
-def add_audits(jobs: Jobs, seed: int | None = None) -> None:
+def add_audits(jobs: Jobs, base: schema.Config) -> None:
     """Add an audit of every solver, and the tables of the audit."""
     audits = []
     for name in available("solver"):
         solver = digests.solver_of(name)
-        depends_on = [solver.algorithm, solver.options, seed, jobs.folder]
+        depends_on = [solver.algorithm, solver.options, base.seed, jobs.folder]
         depends_on.append(priced(*AUDITING, place(solver.algorithm)))
-        audits += jobs.add("audit", f"solvers/{name}", depends_on=depends_on).outputs
+        spec = replace(base, solver=solver)
+        job = jobs.add("audit", f"solvers/{name}", depends_on=depends_on, spec=spec)
+        audits += job.outputs
     tables = []
     for paper in jobs.papers:
         tables += [job.outputs[0] for job in jobs.of_paper(paper, "solve")]
     inputs = {"epsilon": audits, "tuning": tables}
     for audit_name, entry_points in AUDITED.items():
-        depends_on = [priced(*entry_points), seed]
-        jobs.add("audit", audit_name, depends_on=depends_on, reads=inputs[audit_name])
+        depends_on = [priced(*entry_points), base.seed]
+        spec = replace(base, product=audit_name)
+        reads = inputs[audit_name]
+        jobs.add("audit", audit_name, depends_on=depends_on, reads=reads, spec=spec)

@@ -27,13 +27,13 @@ from typing import Any
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import available
 from dperm.pipeline import meter
-from dperm.pipeline.jobs import Jobs
+from dperm.pipeline.jobs import STAGES, Jobs
 
 log = logging.getLogger(__name__)
 TOPS = ("results", "figures")
 NAME = "manifest.json"
 SECONDS = ("wall_seconds", "cpu_seconds")
-HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
+TRACKED = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
 LEFT_OUT = ("explorer.html",)  # made anew by `dperm report`, too large for Git
 COUNTED = ("solve/", "sweep/", "timing/")  # jobs of a scale that take time
 CURE = "`git checkout` it, or delete it and run `dperm all`"
@@ -88,14 +88,17 @@ def write(
     """
     folder = Path(jobs.below("results"))
     path = folder / NAME
-    costs = meter.read(Path(jobs.below("logs")))
+    patterns = {stage: STAGES[stage].name for stage in STAGES}
+    costs = meter.read(Path(jobs.below("logs")), patterns)
     try:
         with store.locked(folder):
             record = read(folder)
             is_full = is_whole and _counted(jobs, jobs.jobs) <= {*costs}
             if record is None:
                 record = _of_run(jobs, cores, began, {})
-            elif is_full and any(map(_younger(began), held(jobs.folder).values())):
+            elif is_full and any(
+                map(_younger(began), tracked_files(jobs.folder).values())
+            ):
                 record = _of_run(jobs, cores, began, record)
             before = {} if is_full else record
             record["jobs"] = {**costs, **before.get("jobs", {})}
@@ -116,7 +119,9 @@ def note(folder: Path, written: Iterable[Path]) -> None:
     paths = {
         path.as_posix(): path
         for path in written
-        if path.suffix in HELD and path.parts[0] in TOPS and path.name not in LEFT_OUT
+        if path.suffix in TRACKED
+        and path.parts[0] in TOPS
+        and path.name not in LEFT_OUT
     }
     if not paths or not (folder / NAME).exists():
         return
@@ -134,14 +139,14 @@ def note(folder: Path, written: Iterable[Path]) -> None:
         log.warning("nothing was noted in the manifest: %s", error)
 
 
-def held(scale: str) -> dict[str, Path]:
+def tracked_files(scale: str) -> dict[str, Path]:
     """Files of a scale that Git holds, by their names."""
     folders = {*available("paper"), "audit", "report"}
     paths = {}
     for name in TOPS:
         top = Path(name, scale)
         for path in sorted(top.rglob("[!.]*")):
-            is_kept = path.suffix in HELD and path.name not in LEFT_OUT
+            is_kept = path.suffix in TRACKED and path.name not in LEFT_OUT
             if is_kept and (
                 path.parent == top or path.relative_to(top).parts[0] in folders
             ):
@@ -156,7 +161,7 @@ def _of_run(
 
     The commits of the record before stay if some file is older than the run.
     """
-    now = held(jobs.folder)
+    now = tracked_files(jobs.folder)
     is_new = _younger(began)
     digests = before.get("files", {})
     commits: list[str] = []

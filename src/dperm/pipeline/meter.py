@@ -6,11 +6,11 @@ There is one for each job beside its log, ``logs/<stage>/<name>.json``.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dperm.core.experiment import files as store
-from dperm.pipeline.jobs import STAGES
 from dperm.pipeline.launch import METER
 
 COSTS = {"cpu_seconds", "wall_seconds", "peak_mb", "threads"}  # of every job
@@ -25,13 +25,16 @@ def note(**numbers: float) -> None:
         )
 
 
-def read(logs: Path) -> dict[str, dict[str, Any]]:
-    """Costs of all jobs that have a meter in a folder of logs, by ``stage/name``."""
+def read(logs: Path, stages: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Costs of all jobs that have a meter in a folder of logs, by ``stage/name``.
+
+    ``stages`` has the pattern of the names of a stage's jobs; empty if it has one job.
+    """
     costs = {}
-    for stage in STAGES:
+    for stage, pattern in stages.items():
         for path in sorted((logs / stage).rglob("*.json")):
             cost = store.known_json(path)
             if cost and COSTS.issubset(cost):
                 name = path.relative_to(logs).with_suffix("").as_posix()
-                costs[name if STAGES[stage].name else stage] = cost
+                costs[name if pattern else stage] = cost
     return costs

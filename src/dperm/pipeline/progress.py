@@ -22,6 +22,7 @@ from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 from dperm.core.experiment import files
 
+IN_KEYS = "nothing"  # lines of progress
 NAME = "dperm"
 EVERY = 60.0  # seconds between lines on what is running
 TAIL = 400  # bytes at the end of a log that are searched for its last line

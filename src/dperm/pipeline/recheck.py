@@ -276,26 +276,19 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
         if not is_same:
             yield f"{path} is not what the verdicts and tables here give: {cure}"
     if blocks:
-        yield from _worth(config, claims, differ, coverage)
+        yield from _worth(config, differ, coverage)
         yield from _printed(config, differ, coverage)
 
 
-def _worth(
-    config: schema.Config, claims: pd.DataFrame, differ: Differ, coverage: Coverage
-) -> Iterator[str]:
+def _worth(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
     """Find a picture of prices, or its data, that the tables do not give."""
-    texts: Any = importlib.import_module("dperm.report.texts")
     worth: Any = importlib.import_module("dperm.report.worth")
     stem = plan.figures_folder(config, "worth")
     rows = worth.true_epsilons(config)
     if rows.empty or not stem.with_suffix(".png").is_file():
         coverage.count("pictures", ABSENT)
         return
-    authors = {
-        paper.paper.name: worth.author(paper.paper.reference)
-        for paper in texts.judged_papers(config, claims)
-    }
-    yield from _of_readme(stem, rows, worth.worth_picture(rows, authors), differ)
+    yield from _of_readme(stem, rows, worth.worth_picture(rows), differ)
     coverage.count("pictures", REMADE)
 
 

@@ -18,13 +18,15 @@ from dataclasses import asdict
 from typing import Any
 
 from dperm.core.experiment import grid, plan, schema
-from dperm.core.experiment.config import key_of, paper_file
+from dperm.core.experiment.config import paper_file
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import available
+from dperm.core.experiment.run_spec import of_group
 from dperm.core.experiment.scope import NAMES, Scope, leaves, plain
-from dperm.pipeline import checks, digests, products
+from dperm.pipeline import checks, digests, makers
 from dperm.store import closure
 
+IN_KEYS = "nothing"  # keys come out of it
 Settings = dict[str, Any]
 
 
@@ -45,7 +47,7 @@ def section(config: schema.Config, group: str, name: str) -> Any:
 def own_overrides(config: schema.Config, group: str) -> tuple[str, ...]:
     """The overrides of keys below a group."""
     overrides = config.overrides
-    return tuple(text for text in overrides if key_of(text).startswith(f"{group}."))
+    return tuple(of_group(group, overrides))
 
 
 # --- one problem, one solver ----------------------------------------------------------
@@ -186,12 +188,13 @@ def sweeping(
     config: schema.Config,
     name: str,
     solvers: Iterable[str],
+    stage: str,
     point: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Entry points of the code behind a sweep, or a point of one that stands apart.
 
-    They are its function, the ``solvers`` of its points, all solvers that its settings
-    name on any axis, and the losses of its problems.
+    They are its function, the ``stage`` that calls it, the ``solvers`` of its points,
+    all solvers that its settings name on any axis, and the losses of its problems.
     """
     sweep = config.paper.sweeps[name]
     entry_point = entry_of(config, "sweeps", sweep.function, f"sweeps.{name}")
@@ -203,33 +206,31 @@ def sweeping(
         for problem in problems_of(config, name, point)
     }
     strings = losses | words | digests.strings(asdict(sweep))
-    return digests.looked_up(
-        digests.SWEEPING, entry_point, *sorted(places), spelt=strings
-    )
+    return digests.looked_up(stage, entry_point, *sorted(places), spelt=strings)
 
 
-def drawing(config: schema.Config, kind: str, name: str) -> list[str]:
-    """Entry points of the code behind a figure or a table."""
+def drawing(config: schema.Config, kind: str, name: str, stage: str) -> list[str]:
+    """Entry points of the code behind a figure or a table, and of its stage."""
     spec = getattr(config.paper, kind)[name]
     entry_point = entry_of(config, kind, spec.function, f"{kind}.{name}")
     strings = digests.strings(asdict(spec))
-    return digests.looked_up(digests.DRAWING, entry_point, spelt=strings)
+    return digests.looked_up(stage, entry_point, spelt=strings)
 
 
 def entry_of(config: schema.Config, kind: str, function: str, where: str) -> str:
     """The entry point of a function of a paper."""
-    return f"{products.module_of(config, kind, function, where)}:{function}"
+    return f"{makers.module_of(config, kind, function, where)}:{function}"
 
 
 # --- figures and tables ---------------------------------------------------------------
 
 
-def product(config: schema.Config, kind: str, name: str) -> Settings:
-    """Settings of a figure or a table."""
+def product(config: schema.Config, kind: str, name: str, stage: str) -> Settings:
+    """Settings of a figure or a table, which a stage makes."""
     paper = config.paper
     spec = getattr(paper, kind)[name]
     entry_point = entry_of(config, kind, spec.function, f"{kind}.{name}")
-    read = closure.fields_read(digests.DRAWING, entry_point)
+    read = closure.fields_read(stage, entry_point)
     words = closure.own_words(entry_point) | digests.texts(asdict(spec))
     sweeps = [sweep for sweep in paper.sweeps if sweep in words]
     problems = {*plan.problem_names(config), *(spec.problems or ())}
@@ -267,7 +268,7 @@ def _common(
     paper = config.paper
     separate = {"name", "sweeps", "figures", "tables", "runs", "published"}
     # Figures have titles too: these count where they are read as the paper's.
-    titles = {"title", "reference", "thresholds", "claims"}
+    titles = {"label", "title", "reference", "thresholds", "claims"}
     titles -= {name for name in titles if f"paper.{name}" in read}
     settings: Settings = {"seed": config.seed}
     settings |= leaves(paper, "paper", read - separate - titles)

@@ -10,7 +10,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from dperm.core.experiment.unit import (
 from dperm.core.lanes import BatchedSettings
 from dperm.core.lanes.engine import run_batched
 from dperm.core.parallel import forked
-from dperm.pipeline import checks, digests, jobs, meter, products, scopes, trace
+from dperm.pipeline import checks, digests, makers, meter, scopes, trace
 from dperm.pipeline.inputs import (
     UnavailableError,
     load_job,
@@ -44,6 +43,9 @@ from dperm.pipeline.inputs import (
 )
 
 log = logging.getLogger(__name__)
+# The functions whose code is in the keys, with all that it reaches.
+SOLVING = (f"{__name__}:solve", f"{__name__}:timing")
+SWEEPING = f"{__name__}:Swept"
 
 Point = dict[str, Any]
 Task = tuple[Point, int, Key]  # point, replicate, key of its part
@@ -51,7 +53,7 @@ Task = tuple[Point, int, Key]  # point, replicate, key of its part
 
 def tune(config: schema.Config) -> Path:
     """Run the grid of one solver on one problem and write ``tune.parquet``."""
-    checks.held(config.solver)
+    checks.check_ledger(config.solver)
     return _rows_in(config, "tune", tuning.tuned)
 
 
@@ -100,7 +102,7 @@ def timing(config: schema.Config) -> Path:
     bit. ``clocked`` of the paper is the number of fresh runs per setting. Each runs on
     one thread. Returns the path of ``timing.parquet`` of the paper.
     """
-    pairs = products.clocked(config)
+    pairs = makers.clocked(config)
     bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
     tables = [pd.DataFrame(columns=COLUMNS)]
     for run, kinds in pairs.items():
@@ -125,7 +127,7 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
 def _behind(config: schema.Config) -> list[str]:
     """Entry points of the code in the key of the chosen solver on its problem."""
     kinds = config.paper.calibrations
-    return digests.solved(config.solver.algorithm, kinds, config.problem.loss)
+    return digests.solved(SOLVING, config.solver.algorithm, kinds, config.problem.loss)
 
 
 def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
@@ -134,8 +136,6 @@ def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     except UnavailableError:
         return
     design = plan.design(config)
-    if design.evaluated == "ties":  # drawn against passes, not seconds
-        design = replace(design, evaluated="best")
     clocked = min(config.paper.clocked, design.fresh)  # the others have no rows
     units = tuning.fresh_units(job, design, range(clocked))
     if units:  # compile or load the kernels before anything is timed
@@ -157,7 +157,7 @@ def sweep(config: schema.Config) -> list[Path]:
 
     Rows of an earlier run are reused unchanged.
     """
-    return [Swept(config, name).run() for name in products.chosen(config, "sweeps")]
+    return [Swept(config, name).run() for name in makers.chosen(config, "sweeps")]
 
 
 class Swept:
@@ -167,7 +167,7 @@ class Swept:
         self.config = config
         self.name = name
         self.sweep = config.paper.sweeps[name]
-        self.function = products.function_of(config, "sweeps", self.sweep.function)
+        self.function = makers.function_of(config, "sweeps", self.sweep.function)
         self.path = sweep_path(config, name)
         self.parts = Parts(self.path.parent / name)  #: one of each task
         #: settings and digest of code by the strings of points
@@ -209,7 +209,7 @@ class Swept:
             data.load_prepared(problem, config.data).meta["digest"]
             for problem in sweep.prepared
         ]
-        tunings = products.sweep_tuned(config, self.name)
+        tunings = makers.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
         constant = [config.paper.name, self.name, sweep.function, config.seed, prepared]
         tasks = []
@@ -235,7 +235,9 @@ class Swept:
 
     def _behind(self, point: Point) -> list[str]:
         """Entry points of the code in the key of a point."""
-        return scopes.sweeping(self.config, self.name, self._solvers(point), point)
+        return scopes.sweeping(
+            self.config, self.name, self._solvers(point), SWEEPING, point
+        )
 
     def _solvers(self, point: Point) -> list[str]:
         """The solver of a point, or those of all points where none stands apart."""
@@ -251,12 +253,13 @@ class Swept:
         """
         key = self._words(point)
         if key not in self.dependencies:
-            config = self.config
-            name = self.name
-            settings = scopes.swept(config, name, point)
-            code = jobs.swept(config, name, self._solvers(point), point)
-            self.dependencies[key] = (settings, code)
+            settings = scopes.swept(self.config, self.name, point)
+            self.dependencies[key] = (settings, self.code_of(point))
         return self.dependencies[key]
+
+    def code_of(self, point: Point) -> str:
+        """Digest of the code behind a point."""
+        return digests.code(*self._behind(point))
 
     def _words(self, point: Point) -> frozenset[str]:
         if not self.sweep.apart:

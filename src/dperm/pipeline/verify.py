@@ -51,7 +51,7 @@ from dperm.core.experiment.unit import (
     Unit,
     compute,
 )
-from dperm.pipeline import manifest, products, recheck
+from dperm.pipeline import makers, manifest, products, recheck
 from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.options import SHARE
@@ -60,7 +60,7 @@ from dperm.pipeline.stages import Swept
 log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
-FEW_LANES = 20  # at most so many after a run
+MAX_REMADE = 20  # at most so many after a run
 IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a setting and not its result. They are filled in again whenever
 # settings are read, but stored with the rows of sweeps, where they are compared.
@@ -136,7 +136,7 @@ def changed(
     scale = config.scale.folder
     folder = plan.results_folder(config)
     path = folder / manifest.NAME
-    now = manifest.held(scale)
+    now = manifest.tracked_files(scale)
     record = manifest.read(folder)
     if record is None:
         coverage.count("files", UNCHECKABLE, len(now))
@@ -200,9 +200,9 @@ def _row_files(config: schema.Config, folder: Path) -> list[Path]:
     """All files of rows that a run of the paper leaves in its folder."""
     paths = []
     for run in plan.runs(config):
-        paths += [folder.joinpath(*run, f"{name}.parquet") for name in products.ROWS]
+        paths += [folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS]
     paths += [sweep_path(config, name) for name in config.paper.sweeps]
-    if products.clocked(config):
+    if makers.clocked(config):
         paths.append(folder / "timing.parquet")
     return paths
 
@@ -247,14 +247,14 @@ def _made_again(
     config: schema.Config, is_new: bool, coverage: Coverage
 ) -> Iterator[str]:
     """Find tables, figures and their data that their rows do not give."""
-    for kind in products.FORMATS:
+    for kind in makers.FORMATS:
         for name, product in getattr(config.paper, kind).items():
             path = products.stem(config, kind, name).with_suffix(".csv")
             image = path.with_suffix(".png") if kind == "figures" else None
             missing = [file for file in (path, image) if file and not file.is_file()]
             for absent in missing:
                 coverage.absent(kind, absent, f"run `dperm {absent}`")
-            rows = products.read_by(config, product)
+            rows = makers.read_by(config, product)
             if missing or not all(file.is_file() for file in rows):
                 coverage.count(kind, UNCHECKABLE)  # a clone has no rows
                 coverage.count("pictures", UNCHECKABLE, int(image is not None))
@@ -347,7 +347,7 @@ def _replayed(
     asked = max(1, round(share * len(settings)))
     count = min(len(settings), asked)
     if is_new:
-        count = min(count, FEW_LANES)
+        count = min(count, MAX_REMADE)
     coverage.count("settings", UNCHECKABLE, len(settings) - count)
 
     @functools.cache

@@ -33,16 +33,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dperm.core.experiment import config
-from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import launch
 
 THREADS = Path("/proc/self/task")  # one entry for each thread of this process
 ARROW = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # of its own jemalloc
 # Besides the modules of the stages: what these import when they are called.
 LIBRARIES = (
-    *("dperm.core.experiment.composition", "dperm.pipeline.checks"),
-    *("dperm.present.drawing", "filelock", "hydra", "pyarrow.parquet"),
+    *("dperm.core.experiment.run_spec", "dperm.pipeline.checks"),
+    *("dperm.present.drawing", "filelock", "pyarrow.parquet"),
     *("scipy.stats", "threadpoolctl", "tqdm"),
 )
 # Arguments of Python that start the server; the number of the socket follows.
@@ -168,8 +166,6 @@ def serve(number: int, command: Callable[[], None], modules: Iterable[str]) -> N
 def _import(modules: Iterable[str]) -> None:
     for name in (*LIBRARIES, *modules):
         importlib.import_module(name)
-    with suppress(ConfigError):  # which each job reports
-        config.compose([])  # fills the caches of the parser of overrides
 
 
 class ForkedJob:

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from dperm.core.experiment import schema
-from dperm.core.experiment.config import key_of
+from dperm.core.experiment import run_spec, schema
 from dperm.core.experiment.files import digest, known_json, write_json
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.validation import one_of
+from dperm.core.experiment.validation import key_of, one_of
 from dperm.data.fetching import read_record
-from dperm.pipeline import launch
+from dperm.pipeline import digests, launch
 from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
@@ -31,7 +30,7 @@ SPLIT = ("solve", "sweep")  # stages that use several threads
 SECONDS = 20.0  # by the clock: of a shorter job the start of its threads is a part
 PIECES = 4  # of a run; one that takes longer may be waited for at its end
 MAX_THREADS = 16  # threads of a job; with more it would wait long for free cores
-APART = 8  # cores of a timed run, on a machine with so many; fewer are all its own
+TIMED_CORES = 8  # of a timed run, on a machine with so many; fewer are all its own
 TIMED = 2  # timed runs at a time
 SWEEP_THREADS = 4  # of a sweep that was not measured
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
@@ -133,6 +132,21 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
     return [f"scale={settings.get('scale', 'full')}", *words]
 
 
+def write_specs(jobs: Jobs, run_overrides: Sequence[str]) -> None:
+    """Write what every job computes as its file, and the sections that jobs look up.
+
+    ``run_overrides`` are those of the command line.
+    """
+    papers = {paper: jobs.job("complete", paper).spec.paper for paper in jobs.papers}
+    named: dict[str, dict[str, Any]] = {"problem": {}, "solver": {}, "paper": papers}
+    for (group, name, inner), section in digests.SECTIONS.items():
+        if [*inner] == run_spec.of_group(group, run_overrides):
+            named[group][name] = section
+    sections = run_spec.write_sections(named, digest([*run_overrides]))
+    for job in jobs.jobs.values():
+        run_spec.RunSpec(job.spec, job.key).write(sections)
+
+
 # --- the list of jobs -----------------------------------------------------------------
 
 
@@ -144,7 +158,7 @@ def hand_over(jobs: Jobs, run_overrides: Sequence[str]) -> None:
     listed = {
         "folder": jobs.folder,
         "papers": jobs.papers,
-        "jobs": {name: vars(job) for name, job in jobs.jobs.items()},
+        "jobs": {name: {**vars(job), "spec": None} for name, job in jobs.jobs.items()},
         "dataset_of": jobs.dataset_of,
         "cores": jobs.cores,
     }
@@ -216,14 +230,14 @@ def wanted(jobs: Jobs, name: str) -> int:
     They take a ``PIECES``-th of the run for what the job cost in an earlier one, but no
     less than ``SECONDS``, and as long as its longest part. Of what was not measured, a
     solve follows from the passes of its settings and the stored entries of its data
-    set, 0 while unknown. A timed run takes ``APART`` threads and uses one, so that
-    nothing beside it slows it down.
+    set, 0 while unknown. A timed run takes ``TIMED_CORES`` threads and uses one, so
+    that nothing beside it slows it down.
     """
     job = jobs.jobs[name]
     cost = jobs.costs.get(name, {})
     stage, *wildcards = name.split("/")
     if stage == "timing":
-        return APART
+        return TIMED_CORES
     if stage not in SPLIT:
         return 1
     count = SWEEP_THREADS
@@ -235,7 +249,7 @@ def wanted(jobs: Jobs, name: str) -> int:
     elif job.alone:
         count = 1
     count = min(MAX_THREADS, max(1, count))
-    return APART * min(count, TIMED) if job.alone else count
+    return TIMED_CORES * min(count, TIMED) if job.alone else count
 
 
 def seconds(jobs: Jobs) -> float:
@@ -262,7 +276,7 @@ def workers(job: Job, stage: str, threads: int) -> int:
     """Number of working threads of a job; a timed job uses only some, or one."""
     if not job.alone:
         return threads
-    return 1 if stage == "timing" else max(1, threads // APART)
+    return 1 if stage == "timing" else max(1, threads // TIMED_CORES)
 
 
 def command(
@@ -285,7 +299,8 @@ def command(
         folder, _, name = wildcards[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    shell_command = shlex.join([*LAUNCH, meter, stage, *words, *run_overrides])
+    words += [*run_overrides, run_spec.OPTION, str(run_spec.path_of(job.key))]
+    shell_command = shlex.join([*LAUNCH, meter, stage, *words])
     # the table of an audit that has caught its solver is a result
     return (
         f"{shell_command} || test -s {job.outputs[0]}"
@@ -306,7 +321,7 @@ def key(jobs: Jobs, stage: str, *wildcards: str) -> str:
     return job_key if record.get("status") == "ok" else f"{job_key} {time.time()}"
 
 
-def age(jobs: Jobs) -> None:
+def backdate_data(jobs: Jobs) -> None:
     """Let data of which no row was made here be older than all results.
 
     Scales share data. Git holds figures and tables of the full scale without their

@@ -37,9 +37,9 @@ from dperm.judge.judge import (
     judged,
     verdict_of,
 )
-from dperm.judge.number import Absent, Missing, rounded
+from dperm.judge.number import Missing, MissingRow, rounded
 from dperm.judge.words import Tables
-from dperm.pipeline import products
+from dperm.pipeline import makers
 from dperm.present.intervals import t_quantile
 from dperm.report import texts
 from dperm.store.closure import functions
@@ -53,7 +53,7 @@ COLUMNS = (
     *("defence", "misprint"),
 )
 PRINTED = "published/"  # a printed table, as it is
-LISTED = 2  # most groups that a reason lists
+MAX_LISTED = 2  # most groups that a reason lists
 
 
 def write(config: schema.Config) -> list[Path]:
@@ -104,7 +104,7 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
     """
 
     def unknown(name: str) -> pd.DataFrame:
-        raise Absent(name)
+        raise MissingRow(name)
 
     for config in texts.papers(configuration.settings(overrides)):
         if config.paper.name in names:
@@ -114,7 +114,7 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
 def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
     """The arguments of proofs by name: a paper's own, then those of all papers."""
     functions_by_name: dict[str, Callable[..., Any]] = {}
-    for name in products.modules(config, "proofs"):
+    for name in makers.modules(config, "proofs"):
         module = importlib.import_module(name)
         functions_by_name = {
             function: getattr(module, function) for function in functions(name)
@@ -233,7 +233,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
         where = f"{file_of(config)}: claim {number}"
         try:
             finding = judged(claim, ours, follow, whole=is_whole)
-        except Absent as error:
+        except MissingRow as error:
             raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
         printed = Finding(PENDING)
         if claim.table:
@@ -244,7 +244,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
             text = (
                 "the authors' own numbers fail it; a range must allow what they print"
             )
-            raise ConfigError(f"{where}: number: {text}: {printed.number}")
+            raise ConfigError(f"{where}: estimate: {text}: {printed.number}")
         if finding.verdict == FAILS and not claim.defence:
             text = "missing: nothing is contradicted before its authors' best answer"
             if is_whole:
@@ -272,18 +272,17 @@ def row_of(
     number = finding.number
     paper = config.paper.name
     reading = claim.read()[finding.shown]
-    row = {
-        key: getattr(claim, key) for key in ("place", "kind", "major", "note", "set")
-    }
+    row = {key: getattr(claim, key) for key in ("kind", "major", "note", "set")}
     row |= {
         "paper": paper,
         "id": claim_id(paper, claim),
         "section": claim.anchor.get("section", ""),
-        "claim": claim.says,
+        "place": claim.source,
+        "claim": claim.statement,
         "tables": "; ".join(
             path_of(config, table_name).as_posix() for table_name in read_by(claim)
         ),
-        "number": reading.number,
+        "number": reading.estimate,
         "accepted": accepted(reading),
         "verdict": finding.verdict,
         "reason": reason(reading, finding),
@@ -312,7 +311,7 @@ def read_by(claim: Claim) -> list[str]:
     for reading in claim.read().values():
         nulls = [null for null in reading.nulls if isinstance(null, str)]
         names[reading.table] = None
-        for expression in filter(None, (reading.number, reading.only, *nulls)):
+        for expression in filter(None, (reading.estimate, reading.only, *nulls)):
             reads = words.compiled(expression).reads
             names |= dict.fromkeys(table_name for _, table_name in reads)
     read = (name for name in names if name and name != words.PROOFS)
@@ -321,8 +320,8 @@ def read_by(claim: Claim) -> list[str]:
 
 def claim_id(paper: str, claim: Claim) -> str:
     """Identifier of a claim; it depends on its paper, place and words alone."""
-    place = slug(claim.place)[:40].rstrip("-")
-    digest = store.digest([paper, claim.place, claim.says])
+    place = slug(claim.source)[:40].rstrip("-")
+    digest = store.digest([paper, claim.source, claim.statement])
     return f"c-{slug(paper)}-{place}-{digest[:6]}"
 
 
@@ -342,7 +341,7 @@ def answered(claim: Claim, finding: Finding) -> str:
     word = {FAILS: "fails too", HOLDS: "holds", NEARLY: "holds in part"}
     outcome = word.get(finding.answer.verdict, str(finding.answer.verdict))
     number = f" ({finding.answer.number})" if finding.answer.number else ""
-    return f"{claim.defence['says']}: {outcome}{number}"
+    return f"{claim.defence['statement']}: {outcome}{number}"
 
 
 # --- reasons --------------------------------------------------------------------------
@@ -355,9 +354,12 @@ def accepted(claim: Claim) -> str:
         for key in claims.ENDS
         if math.isfinite(end := getattr(claim, key))
     ]
-    near = claim.nearly if isinstance(claim.nearly, list) else [claim.nearly]
+    near = claim.tolerance if isinstance(claim.tolerance, list) else [claim.tolerance]
     wider = " to ".join(rounded(float(end)) for end in near if end is not None)
-    return " and ".join(ends) + (wider and f" (in part {wider})")
+    share = {"all": "", "any": ", in one case or more"}.get(
+        str(claim.required), f", in {claim.required} of the cases"
+    )
+    return " and ".join(ends) + (wider and f" (in part {wider})") + share
 
 
 def reason(claim: Claim, finding: Finding) -> str:
@@ -384,7 +386,7 @@ def reason(claim: Claim, finding: Finding) -> str:
     return "; ".join(clauses)
 
 
-def few(names: Sequence[str], limit: int = LISTED) -> str:
+def few(names: Sequence[str], limit: int = MAX_LISTED) -> str:
     """The first of the names, and the number of the others."""
     remainder = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + remainder
@@ -402,5 +404,5 @@ def _groups(claim: Claim, finding: Finding) -> Iterator[str]:
     worst = sorted(
         numbers, key=lambda name: badness(claim, numbers[name]), reverse=True
     )
-    for name in worst[:LISTED]:
+    for name in worst[:MAX_LISTED]:
         yield f"{name}: {numbers[name]}" if name else str(numbers[name])

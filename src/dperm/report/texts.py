@@ -38,16 +38,10 @@ FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
 MARKS = dict(zip(map(str, VERDICTS), "✓◐?…✗–", strict=False))
 JUDGED = {"sentence": "experiments", "proof": "theorems", "privacy": "privacy"}
-NAMES = {  # of papers, the same on every page
-    "dpbcfw": "DP-BCFW",
-    "dpcd": "DP-CD",
-    "dpgcd": "DP-GCD",
-    "dpsco": "DP-SCO",
-    "dpskgd": "DP-SkGD",
-}
 MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
          "cause", "note", "set", "defence", "misprint")  # fmt: skip
+_MEASURED = re.compile(r" \(([^()]*(?:\([^()]*\)[^()]*)*)\)\.?$")
 _FIGURE = re.compile(r"\bFigures? (\d+)")
 _CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
 _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
@@ -121,6 +115,12 @@ def counted(data: pd.DataFrame) -> dict[str, int]:
     return {str(v): counts[v] for v in VERDICTS if counts[v]}
 
 
+def by_kind(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """What a paper says of experiments, of theorems and of privacy, if it does."""
+    kinds = {name: data[data["kind"] == kind] for kind, name in JUDGED.items()}
+    return {name: rows for name, rows in kinds.items() if len(rows)}
+
+
 def misprints(data: pd.DataFrame) -> int:
     """Number of misprints, each counted once however many claims it spoils."""
     names = data.loc[data["verdict"] != HOLDS, "misprint"].fillna("")
@@ -129,11 +129,7 @@ def misprints(data: pd.DataFrame) -> int:
 
 def parts(data: pd.DataFrame) -> str:
     """The counts of experiments, theorems and privacy apart, then the misprints."""
-    clauses = []
-    for kind, name in JUDGED.items():
-        rows = data[data["kind"] == kind]
-        if len(rows):
-            clauses.append(f"{name}: {score(rows)}")
+    clauses = [f"{name}: {score(rows)}" for name, rows in by_kind(data).items()]
     slips = misprints(data)
     if slips:
         clauses.append(f"{slips} misprint{'s' * (slips > 1)}")
@@ -193,6 +189,21 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     return f"Of its statements, {score(rows)}."
 
 
+def statement(claim: str) -> str:
+    """A claim without what is measured, which stands in parentheses at its end."""
+    return _MEASURED.sub("", claim).rstrip(".")
+
+
+def quantity(claim: str) -> str:
+    """What is measured of a claim, as the beginning of a sentence; "Number" if unsaid.
+
+    >>> quantity("DP-CD is ahead of DP-SGD (DP-SGD's error over DP-CD's).")
+    "DP-SGD's error over DP-CD's"
+    """
+    words = (_MEASURED.findall(claim) or ["number"])[0]
+    return words[0].upper() + words[1:]
+
+
 # --- templates ------------------------------------------------------------------------
 
 
@@ -206,14 +217,12 @@ def environment() -> Environment:
     )
     templates.filters |= {"number": found, "cell": cell, "files": files}
     templates.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
-    templates.filters |= {"marks": marks, "sentence": first_sentence, "named": named}
+    templates.filters |= {"marks": marks, "sentence": first_sentence}
+    templates.filters["named"] = configuration.paper_label
+    templates.filters |= {"statement": statement, "quantity": quantity}
     templates.globals |= {"score": score, "cells": cells, "parts": parts}
+    templates.globals["counted"] = counted
     return templates
-
-
-def named(paper: str) -> str:
-    """The name of a paper that readers know; another paper's own name."""
-    return NAMES.get(paper, paper)
 
 
 def cell(value: Any) -> str:
@@ -245,13 +254,7 @@ def readme(config: schema.Config) -> list[Path]:
     for path in existing:
         store.write_text(path, filled(path, *pages[path]))
         log.info("%s", path)
-    drawn = draw_worth(config, judged_papers(config, claims))
-    return [*existing, *drawn, *draw_printed(config)]
-
-
-def judged_papers(config: schema.Config, claims: pd.DataFrame) -> list[schema.Config]:
-    """The configuration of every paper that has a verdict."""
-    return [paper for paper in papers(config) if paper.paper.name in stated(claims)]
+    return [*existing, *draw_worth(config), *draw_printed(config)]
 
 
 def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:
@@ -260,7 +263,7 @@ def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str,
         README: ("scorecard", front(config, claims)),
         ARTIFACT: ("claims", appendix(claims)),
     }
-    for paper in judged_papers(config, claims):
+    for paper in (p for p in papers(config) if p.paper.name in stated(claims)):
         path = REPORTS / f"{paper.paper.name}.md"
         pages[path] = ("claims", block(paper, claims))
     return pages

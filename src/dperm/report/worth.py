@@ -7,8 +7,7 @@ all settings, they show them as well.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.config import paper_label
 from dperm.core.experiment.locate import available
 from dperm.present import drawing
 
@@ -32,7 +32,7 @@ TARGET = 1.0  # published epsilon that is shown
 KEPT = "proved to cost at most 1"
 OPEN = "open"
 BROKEN = "proved to cost more than 1, at least this"
-SHADES = {KEPT: "#0072b2", OPEN: "#e69f00", BROKEN: "#d55e00"}
+SHADES = {KEPT: "#0072b2", OPEN: "#c68900", BROKEN: "#d55e00"}
 TEXT_SHADES = {KEPT: "#005a8d", OPEN: "#7a5200", BROKEN: "#a34700"}
 TICKS = (0.01, 0.1, 1, 10, 100, 1000)
 ENDS = (5e-3, 3e4)  # of the axis; labels of the longest bars need room
@@ -98,7 +98,7 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
     return answered.assign(rank=ranks).sort_values(["rank", "most"])
 
 
-def worth_picture(table: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
+def worth_picture(table: pd.DataFrame) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
     The colour is the answer, and a line says what was promised. Where all lower bounds
@@ -125,9 +125,7 @@ def worth_picture(table: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
             va="center",
             color=TEXT_SHADES[row.answer],
         )
-    axes.set_yticks(
-        range(len(table)), [f"{row.method}, {papers[row.paper]}" for row in rows]
-    )
+    axes.set_yticks(range(len(table)), [_method(row) for row in rows])
     axes.set(xscale="log", xlim=ENDS, ylim=(len(table) - 0.4, -1.6))
     axes.set_xticks(TICKS, [f"{t:,.12g}" for t in TICKS])
     axes.minorticks_off()
@@ -151,6 +149,12 @@ def worth_picture(table: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
         "proved epsilon of noise published for epsilon = 1 (bar: over all settings)"
     )
     return figure
+
+
+def _method(row: Any) -> str:
+    """A method, and the paper whose noise it has if that has another name."""
+    paper = paper_label(row.paper)
+    return paper if row.method == paper else f"{row.method} in {paper}"
 
 
 def _place_of_target() -> float:
@@ -194,7 +198,7 @@ def _label(row: Any) -> str:
     return text
 
 
-def worth_in_words(table: pd.DataFrame, papers: dict[str, str]) -> list[str]:
+def worth_in_words(table: pd.DataFrame) -> list[str]:
     """Sentences on the methods whose noise costs less or more than published."""
     names = answers(table)
     heads = {
@@ -207,8 +211,7 @@ def worth_in_words(table: pd.DataFrame, papers: dict[str, str]) -> list[str]:
     sentences = [f"{message(table)}."] if len(table) else []
     for head, rows in heads.items():
         methods = [
-            f"{row.method} of {papers[row.paper]} ({_label(row)})"
-            for row in table[rows].itertuples()
+            f"{_method(row)} ({_label(row)})" for row in table[rows].itertuples()
         ]
         sentences += [f"{head}: {', '.join(methods)}."] if methods else []
     return sentences
@@ -218,17 +221,10 @@ def _rounded(end: float) -> str:
     return f"{float(f'{end:.2g}'):,g}"
 
 
-def author(reference: str) -> str:
-    """The first author and the year of a reference: "Mangold 2022"."""
-    year = re.search(r"\b(?:19|20)\d\d\b", reference)
-    return " ".join([re.split(r"[ ,]", reference)[0], year[0] if year else ""]).strip()
-
-
-def draw_worth(config: schema.Config, papers: Iterable[schema.Config]) -> list[Path]:
+def draw_worth(config: schema.Config) -> list[Path]:
     """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
     table = true_epsilons(config)
     if table.empty:
         return []
-    authors = {paper.paper.name: author(paper.paper.reference) for paper in papers}
     stem = plan.figures_folder(config, "worth")
-    return drawing.save(worth_picture(table, authors), table, stem)
+    return drawing.save(worth_picture(table), table, stem)

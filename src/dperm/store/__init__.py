@@ -1,1 +1,3 @@
 """Digests of code, and locks."""
+
+IN_KEYS = "names"

@@ -5,8 +5,8 @@ An entry point is a module, or a name in a module such as
 also through imports inside functions:
 
 - Of its own module only the statements count that the name reaches, so that an edit of
-  one sweep leaves the others as they are. So it is in the packages of ``BY_NAME``,
-  whose modules serve many stages.
+  one sweep leaves the others as they are. So it is in a package or a module that says
+  ``IN_KEYS = "names"``, because its modules serve many stages.
 - Of any other module of this package all statements count.
 - Of a module outside of this package, such as a user's paper or solver, all statements
   count, the modules beside it that it imports or names, and the files that it names. A
@@ -14,8 +14,9 @@ also through imports inside functions:
   folder.
 
 Docstrings and comments do not count, nor annotations of plain functions of this
-package. The closure stops at ``PLUMBING``, whose output is itself in every key, and at
-installed libraries, of which the version counts. A module that is looked up at run time
+package. The closure stops at installed libraries, and at modules that say ``IN_KEYS =
+"nothing"``: they make no numbers, or what comes out of them is itself in every key. Of
+libraries, of which the version counts. A module that is looked up at run time
 (such as a solver named in a YAML) is not reached from the code: the caller that looks
 it up passes it as a further entry.
 """
@@ -42,33 +43,12 @@ import dperm
 from dperm.core.experiment.scope import unwatched
 
 PACKAGE = Path(dperm.__file__).parent
-EXPERIMENT = "dperm.core.experiment"
-PLUMBING = (  # modules that make no numbers
-    # The configuration: a key has the settings that come out of these.
-    *(f"{EXPERIMENT}.{name}" for name in ("config", "composition", "locate", "schema")),
-    f"{EXPERIMENT}.validation",
-    # The keys, which come out of these; what reads beyond a key is refused by scope.
-    "dperm.store.closure",
-    "dperm.pipeline.digests",
-    "dperm.pipeline.jobs",
-    "dperm.pipeline.scopes",
-    f"{EXPERIMENT}.scope",
-    # Refusals, help, and lines of progress.
-    "dperm",
-    "dperm.cli",
-    "dperm.extras",
-    "dperm.audit.held",
-    "dperm.pipeline.progress",
-)
-# Packages whose modules serve many stages: only the names count that are reached.
-BY_NAME = (
-    EXPERIMENT,
-    "dperm.pipeline",
-    "dperm.data",
-    "dperm.store",
-    "dperm.core.lanes.trials",
-)
-OF_PAPERS = ("dperm.papers.", "dperm.kinds.")  # packages of functions of papers
+IN_KEYS = "nothing"  # keys come out of it
+# What a module of this package, or a package of modules, says of itself.
+SAID = re.compile(r'^IN_KEYS = "(\w+)"', re.MULTILINE)
+NOTHING = "nothing"  # it makes no numbers
+NAMES = "names"  # it serves many stages: only the names count that are reached
+SETTINGS = "settings"  # its functions are papers', and read settings by their names
 # Distributions that compute, store and summarise numbers anywhere.
 COUNTED = (
     "numpy",
@@ -217,7 +197,7 @@ def fields_read(*entries: str) -> frozenset[str]:
     for reached_entry, code in _closure(entries).items():
         if (
             ":" in reached_entry
-            or reached_entry.startswith(OF_PAPERS)
+            or says(reached_entry, SETTINGS)
             or is_outside(_path(reached_entry))
         ):
             attributes |= code.attributes
@@ -231,7 +211,7 @@ def own_words(*entries: str) -> frozenset[str]:
     for reached_entry, code in _closure(entries).items():
         if (
             reached_entry in entries
-            or reached_entry.startswith(OF_PAPERS)
+            or says(reached_entry, SETTINGS)
             or is_outside(_path(reached_entry.partition(":")[0]))
         ):
             strings |= code.words
@@ -278,6 +258,7 @@ def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
     stored: list[Any] = [digest, versions, functions, _closure, _code, _reached, _tree]
     stored += [
+        _said,
         fields_read,
         own_words,
         words,
@@ -322,7 +303,7 @@ def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
 def _counts(entry: str, tops: Iterable[str]) -> bool:
     """Whether an entry point is own code and no plumbing."""
     module = entry.partition(":")[0]
-    if module in PLUMBING or module.partition(".")[0] in sys.stdlib_module_names:
+    if _said(module) == NOTHING or module.partition(".")[0] in sys.stdlib_module_names:
         return False
     return _path(module) is not None and (
         module.partition(".")[0] in tops or is_own(module)
@@ -338,6 +319,23 @@ def is_own(module: str) -> bool:
 def is_outside(path: Path | None) -> bool:
     """Whether a source file lies outside of this package."""
     return path is not None and PACKAGE not in path.parents
+
+
+@functools.cache
+def _said(module: str) -> str:
+    """What a module of this package says of itself in ``IN_KEYS``; empty if nothing."""
+    path = _path(module)
+    if path is None or is_outside(path):
+        return ""
+    match = SAID.search(path.read_text(encoding="utf-8"))
+    return match[1] if match else ""
+
+
+def says(entry: str, what: str) -> bool:
+    """Whether the module of an entry point, or a package that it is in, says this."""
+    names = entry.partition(":")[0].split(".")
+    packages = (".".join(names[:count]) for count in range(1, len(names) + 1))
+    return any(_said(package) == what for package in packages)
 
 
 def source(module: str) -> Path | None:
@@ -670,7 +668,7 @@ def _of_module(module: str, names: set[str] | None) -> Iterator[str]:
     if module == "dperm":  # which imports what it offers at its first use
         used = dperm.PLACES if names is None else names & dperm.PLACES.keys()
         yield from {dperm.PLACES[name] for name in used}
-    elif names is None or not f"{module}.".startswith(_DOTTED):
+    elif names is None or not says(module, NAMES):
         yield module
     else:
         for name in names:
@@ -680,12 +678,9 @@ def _of_module(module: str, names: set[str] | None) -> Iterator[str]:
                 yield f"{module}:{name}" if _has(module, name) else module
 
 
-_DOTTED = tuple(f"{package}." for package in BY_NAME)
-
-
 def _has(module: str, name: str) -> bool:
     """Whether a module of this package has a statement that binds a name."""
-    if module in PLUMBING:
+    if _said(module) == NOTHING:
         return True
     statements = chain.from_iterable(map(_parts, _tree(module).body))
     return any(name in _bound(statement) for statement in statements)
@@ -707,7 +702,8 @@ def _spec(module: str) -> ModuleSpec | None:
     package, _, _ = module.rpartition(".")
     if module in sys.stdlib_module_names:
         return None
-    if package in ("", "dperm.papers"):  # which knows where a user's own papers are
+    # Packages of papers know where a user's own papers are.
+    if not package or _said(package) == SETTINGS:
         try:
             return importlib.util.find_spec(module)
         except (ImportError, ValueError):

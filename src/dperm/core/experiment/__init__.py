@@ -1,1 +1,3 @@
 """One experiment: its configuration, plan, units, tuning and results."""
+
+IN_KEYS = "names"

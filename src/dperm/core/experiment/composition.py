@@ -30,7 +30,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from dperm.core.experiment import schema
-from dperm.core.experiment.config import key_of
 from dperm.core.experiment.locate import (
     GROUPS,
     ROOT,
@@ -41,14 +40,15 @@ from dperm.core.experiment.locate import (
     group_file,
 )
 from dperm.core.experiment.scope import unwatched
-from dperm.core.experiment.validation import below, check, load_yaml, one_of
+from dperm.core.experiment.validation import below, check, key_of, load_yaml, one_of
 from dperm.core.names import parsed
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 VERSION = "1.3"  # of Hydra, whose rules hold
 # Primary configurations: the root's file, and one of nothing, to which sections are
 # added.
-WHOLE = "config"
-ALONE = "alone"
+FULL_CONFIG = "config"
+SECTIONS_CONFIG = "alone"
 DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
 # Parts of Hydra's own configuration, which only its applications need.
 _PARTS = ("env", "help", "hydra_help", "hydra_logging", "job_logging", "launcher",
@@ -74,7 +74,7 @@ def compose(
     Parameters
     ----------
     name : str
-        ``WHOLE`` or ``ALONE``.
+        ``FULL_CONFIG`` or ``SECTIONS_CONFIG``.
     overrides : sequence of str
         In Hydra's grammar.
 
@@ -103,7 +103,7 @@ def application(task: Callable[..., Any]) -> Callable[[], None]:
         overrides = [text.removeprefix("++") for text in now.overrides.task]
         task(OmegaConf.to_container(composed), _chosen(now.runtime.choices), overrides)
 
-    command: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(job)
+    command: Callable[[], None] = hydra.main(str(conf_dir()), FULL_CONFIG, VERSION)(job)
     return command
 
 
@@ -154,7 +154,7 @@ def register() -> None:
     Plugins.instance().register(_Searched)
     stored = ConfigStore.instance()
     stored.store("schema", asdict(schema.Config()))
-    stored.store(ALONE, {"defaults": _NOTHING})
+    stored.store(SECTIONS_CONFIG, {"defaults": _NOTHING})
 
 
 class _Searched(SearchPathPlugin):

@@ -12,18 +12,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dperm.core.experiment import grid, schema, scope
+from dperm.core.experiment import grid, run_spec, schema, scope
 from dperm.core.experiment.locate import (
     ConfigError,
     available,
     conf_file,
     group_file,
 )
-from dperm.core.experiment.validation import check, one_of
+from dperm.core.experiment.validation import check, key_of, one_of
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 CHOSEN = ("paper", "problem", "solver")  # by a target, where there are several
 TOGETHER = 16  # sections of one composition: its time grows with its square
 
@@ -49,12 +51,23 @@ def sections(
 
     The overrides are applied to each.
     """
+    inner = run_spec.of_group(group, overrides)
+    all_names = list(dict.fromkeys(names))
+    contents = run_spec.sections(group, all_names, inner)
+    unread = [name for name in all_names if name not in contents]
+    if unread:
+        contents |= _sections(group, unread, inner)
+    return {name: scope.seen(group, name, contents[name]) for name in all_names}
+
+
+def _sections(
+    group: str, all_names: Sequence[str], inner: Sequence[str]
+) -> dict[str, Any]:
+    """Sections that no file of a job has; ``inner`` are overrides below the group."""
     from dperm.core.experiment import composition
 
-    inner = [text for text in overrides if key_of(text).startswith(f"{group}.")]
-    inner_orders = [composition.spelt(text) for text in inner]
     contents: dict[str, Any] = {}
-    all_names = list(dict.fromkeys(names))
+    inner_orders = [composition.spelt(text) for text in inner]
     for begin in range(0, len(all_names), TOGETHER):
         orders = []
         group_names = all_names[begin : begin + TOGETHER]
@@ -63,12 +76,19 @@ def sections(
             orders += [
                 text.replace(f"{group}.", f"s{number}.", 1) for text in inner_orders
             ]
-        tree, _ = composition.compose(composition.ALONE, orders)
+        tree, _ = composition.compose(composition.SECTIONS_CONFIG, orders)
         for number, name in enumerate(group_names):
             where = composition.place_of({group: name}, inner, group)
             contents[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
             _check_section(group, name, contents[name], inner)
-    return {name: scope.seen(group, name, contents[name]) for name in contents}
+    return contents
+
+
+@cache
+def paper_label(name: str) -> str:
+    """What pages call a paper: its label, or the name of one that has none."""
+    # Verdicts may be of a paper that went.
+    return str((name in available("paper") and read("paper", name).label) or name)
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
@@ -111,7 +131,7 @@ def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]
     from dperm.core.experiment import composition
 
     spelt = [*map(composition.spelt, overrides)]
-    return composition.compose(composition.WHOLE, spelt)
+    return composition.compose(composition.FULL_CONFIG, spelt)
 
 
 def checked(
@@ -144,11 +164,6 @@ def _object(
         _check_section(group, name, getattr(config, group), overrides)
     mirror = config.data.mirror or os.environ.get("DPERM_MIRROR") or None
     return replace(config, data=replace(config.data, mirror=mirror))
-
-
-def key_of(override: str) -> str:
-    """The key of an override."""
-    return override.partition("=")[0].lstrip("+~")
 
 
 # --- the part of a paper that a scale runs --------------------------------------------

@@ -239,7 +239,7 @@ def locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def refuse_second(name: str) -> None:
+def lock_results(name: str) -> None:
     """Take a lock until this process ends.
 
     Raises

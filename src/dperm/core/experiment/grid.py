@@ -18,7 +18,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
 
 AXES = ("passes", "step", "clip")  # of the grid of a run
-MOST = 10**6  # points of a grid, and values of an axis
+MAX_POINTS = 10**6  # points of a grid, and values of an axis
 MOST_PASSES = 10**6  # over the data; longer runs would not end
 INFINITE = ".inf is accepted only for clip, without noise (privacy.epsilon: .inf)"
 Point = dict[str, Any]
@@ -78,8 +78,10 @@ def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Poin
     if paired:
         factors.append([*dict.fromkeys(zip(*paired.values(), strict=True))])
     size = math.prod(map(len, factors))
-    if size > MOST:
-        raise ConfigError(f"{where}: expected at most {MOST} points, found {size}")
+    if size > MAX_POINTS:
+        raise ConfigError(
+            f"{where}: expected at most {MAX_POINTS} points, found {size}"
+        )
     for row in itertools.product(*factors) if factors else ():
         yield dict(zip(names, itertools.chain(*row), strict=True))
 
@@ -125,11 +127,11 @@ def _logspace(axis: Mapping[str, Any], where: str) -> list[float]:
     if isinstance(ends, list | tuple) and len(ends) == 3 and all(map(_is_number, ends)):
         start, stop, num = ends
         is_above = min(start, stop) > 0 and max(start, stop) < math.inf
-        if is_above and isinstance(num, int) and 1 <= num <= MOST:
+        if is_above and isinstance(num, int) and 1 <= num <= MAX_POINTS:
             return [float(number) for number in np.geomspace(start, stop, num)]
     raise ConfigError(
         f"{where}: expected a list or logspace: [start, stop, num], two positive "
-        f"numbers and how many, at most {MOST}, found {dict(axis)!r}"
+        f"numbers and how many, at most {MAX_POINTS}, found {dict(axis)!r}"
     )
 
 

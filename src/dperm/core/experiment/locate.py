@@ -18,6 +18,7 @@ from pathlib import Path
 from dperm.core.names import ConfigError as ConfigError
 from dperm.core.names import home as home
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 _IS_PACKAGED = ContextVar("_IS_PACKAGED", default=False)  # see ``packaged_alone``
 ROOT = "config.yaml"
 GROUPS = ("paper", "problem", "solver", "scale", "dataset")

@@ -21,6 +21,7 @@ from dperm.core.experiment import grid
 from dperm.core.experiment.locate import available, conf_file, group_file
 from dperm.core.experiment.validation import UNKNOWN, check, one_of, quoted
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 GIVEN = ""  # in place of a value that every YAML gives
 SOURCES = {  # origins of sources to their keys; members may be left out
     "file": ("files", "members"),
@@ -258,7 +259,7 @@ class Solver(Part):
 
 
 @dataclass(frozen=True)
-class Run(Part):
+class RunSection(Part):
     """One solver of a paper: its problems and its grid."""
 
     grid: RunGrid = GIVEN
@@ -310,11 +311,14 @@ class Paper(Part):
     """Problems, solvers, grids, figures, tables and claims of one paper."""
 
     name: Name = GIVEN
+    label: str = ""  # what pages and pictures call it; its name without one
     title: str = ""
     reference: str = ""
     problems: ProblemNames = field(default_factory=list)
     small_problems: ProblemNames = field(default_factory=list)  # of the small scales
-    runs: dict[Annotated[str, named("solver")], Run] = field(default_factory=dict)
+    runs: dict[Annotated[str, named("solver")], RunSection] = field(
+        default_factory=dict
+    )
     calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting

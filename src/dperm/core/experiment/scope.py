@@ -16,6 +16,7 @@ from typing import Any
 
 from dperm.core.experiment import schema
 
+IN_KEYS = "nothing"  # keys come out of it
 # Settings that say where files are and how many threads work, and what a command line
 # has chosen: no number depends on them.
 FREE = (

@@ -38,7 +38,7 @@ from dperm.core.privacy.mechanisms import STUDY
 
 log = logging.getLogger(__name__)
 
-WIDE = 64  # settings: a unit of more keeps several threads busy
+THREADED_SETTINGS = 64  # settings: a unit of more keeps several threads busy
 SHARED = 4  # so many
 
 PRECISE = 0.03  # standard error of a mean error over it, at which runs are enough
@@ -323,7 +323,7 @@ def _side_by_side(
     The settings of a wide unit share the noise of every step, whose drawing takes as
     long as a few threads advance them.
     """
-    is_wide = any(len(unit.points) > WIDE for unit in units)
+    is_wide = any(len(unit.points) > THREADED_SETTINGS for unit in units)
     together = max(1, workers // SHARED) if is_wide else workers
     if together == 1:
         yield from (run(unit, workers) for unit in units)

@@ -22,9 +22,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.names import expected
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
 UNKNOWN = "unknown_key"  # type of the errors of a section's keys
 Where = str | Callable[[Sequence[Any]], str]
+
+
+def key_of(override: str) -> str:
+    """The key of an override."""
+    return override.partition("=")[0].lstrip("+~")
 
 
 # --- types ----------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import seeds_of as seeds_of
 
+IN_KEYS = "names"  # serves tuning, sweeps and figures
 POINT = ("step", "clip", "passes")
 KEPT_POINTS = 16  # points of a coarse grid that are kept
 
@@ -83,10 +84,8 @@ class Trials:
     def noise(self) -> Callable[[float], Calibration]:
         """The noise for a number of passes, calibrated once per number."""
         arguments = (self.problem, self.module, self.options)
-        kind = self.calibration
-        return cache(
-            lambda passes: noise(*arguments, passes, kind)
-        )  # no reference to self
+        calibration = self.calibration  # the function has no reference to self
+        return cache(lambda passes: noise(*arguments, passes, calibration))
 
     def best(
         self, points: Iterable[Point], seeds: Sequence[int], count: int = KEPT_POINTS

@@ -10,15 +10,13 @@ tolerance; by strong convexity the minimiser is then within tolerance / ridge.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from dperm.solvers.fits.public_view import PublicView
 from dperm.solvers.records import Records, gram
-
-if TYPE_CHECKING:
-    from dperm.solvers.fits.scaled import Scaled
 
 _CHORDS = 60  # steps with a fixed Hessian
 _NEWTON = 200
@@ -29,7 +27,7 @@ _LENGTHS = (0.05, 20.0)  # shortest and longest step, in Newton steps
 
 
 def minimise(
-    scaled: Scaled,
+    scaled: PublicView,
     records: Records,
     radius: float,
     ridge: float,
@@ -49,7 +47,7 @@ def minimise(
 
 
 def _newton(
-    scaled: Scaled,
+    scaled: PublicView,
     records: Records,
     radius: float,
     ridge: float,
@@ -143,7 +141,7 @@ def _minimise_one(
 
 
 def _proximal(
-    scaled: Scaled,
+    scaled: PublicView,
     records: Records,
     radius: float,
     ridge: float,
@@ -177,14 +175,14 @@ def _proximal(
     return u
 
 
-def _most_steps(scaled: Scaled, radius: float, ridge: float) -> int:
+def _most_steps(scaled: PublicView, radius: float, ridge: float) -> int:
     """Steps that reach any tolerance above rounding, whatever the records are."""
     strong = ridge + scaled.n * float(scaled.l2.min())
     steepest = scaled.loss.curvature * scaled.n * radius**2 / strong
     return 1000 + math.ceil(_HALVINGS * math.sqrt(1 + steepest))
 
 
-def _top(scaled: Scaled, records: Records, radius: float) -> float:
+def _top(scaled: PublicView, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
     if scaled.p <= _MAX_DECOMPOSED:
         moments = records.gram(radius)

@@ -18,50 +18,26 @@ from typing import Any
 import numpy as np
 
 from dperm.core.erm.problem import Problem
-from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.exact_noise import sum_error
 from dperm.solvers.fits import minimise, secret
+from dperm.solvers.fits.public_view import PublicView
 from dperm.solvers.fits.secret import Secret
 from dperm.solvers.records import Records, relevance
-from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 
-class Scaled:
-    """A problem in units of its public scales.
+class Scaled(PublicView):
+    """A problem in units of its public scales, with its records behind it.
 
     Parameters
     ----------
     problem : Problem
     apart : bool
         Whether every release may get noise for release; see ``Records``.
-
-    Attributes
-    ----------
-    n, p : int
-    loss, penalty, epsilon, delta
-        As the problem's.
-    S : ndarray, shape (p,)
-    label : float
-        Scale of the labels; 1 where they are signs.
-    given : tuple of str
-        Public information.
     """
 
     def __init__(self, problem: Problem, apart: bool = False):
-        self.name = problem.name
-        self.loss = problem.loss
-        self.penalty = problem.penalty
-        self.n = problem.n
-        self.p = problem.p
-        self.epsilon = problem.epsilon
-        self.delta = problem.delta
-        self.S = column_scales(problem)
-        self.label = label_scale(problem)
-        self.given = problem.given
-        if not is_declared(problem):
-            read = (SMOOTHNESS, LABEL_SCALE) if self.real else (SMOOTHNESS,)
-            self.given = (*problem.given, *read)
+        super().__init__(problem)
         self.apart = apart
         self._records: Records | Problem = problem
 
@@ -88,16 +64,6 @@ class Scaled:
         records = self._behind()
         gram: np.ndarray = records.kept(("gram", R), lambda: records.gram(R))
         return gram
-
-    @property
-    def real(self) -> bool:
-        """Whether labels are real numbers, not signs."""
-        return self.loss.labels != "sign"
-
-    @property
-    def radius(self) -> float:
-        """R = sqrt(p)."""
-        return float(np.sqrt(self.p))
 
     # --- what may be released ---------------------------------------------------------
 
@@ -286,33 +252,3 @@ class Scaled:
             narrowed = self._behind().of_columns(columns)
             gradients[:, run] = narrowed.gradient(u[columns, run], C)
         return secret.noisy(gradients, 2 * C)
-
-    # --- the penalty, per record, in units of the scales ------------------------------
-
-    @property
-    def l1(self) -> np.ndarray:
-        """Weights of |u_j|, shape (p, 1)."""
-        return (self.penalty.l1 / self.S)[:, None]
-
-    @property
-    def l2(self) -> np.ndarray:
-        """Weights of u_j^2 / 2, shape (p, 1)."""
-        return (self.penalty.l2 / self.S**2)[:, None]
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether the penalty is a ridge or zero."""
-        return self.penalty.is_smooth
-
-    def prox(self, u: np.ndarray, step: Any) -> np.ndarray:
-        """Proximal operator of step times the penalty, at u (p, L)."""
-        shrunk = np.sign(u) * np.maximum(np.abs(u) - step * self.l1, 0.0)
-        return self.boxed(shrunk / (1.0 + step * self.l2))
-
-    def boxed(self, u: np.ndarray) -> np.ndarray:
-        """Nearest point to u (p, L) in the box, which bounds the weights u / S."""
-        ends = (self.penalty.lower, self.penalty.upper)
-        if not np.isfinite(ends).any():
-            return u
-        low, high = (end * self.S[:, None] for end in ends)
-        return np.clip(u, low, high)

@@ -29,7 +29,7 @@ class Secret:
 
     Parameters
     ----------
-    kind : type of Event
+    event_type : type of Event
         The event that hides it.
     needs : mapping
         What the event must state at least, by the event's attributes.
@@ -41,17 +41,17 @@ class Secret:
         Whether noise for release can hide it.
     """
 
-    __slots__ = ("__release", "__then", "exact", "kind", "needs")
+    __slots__ = ("__release", "__then", "event_type", "exact", "needs")
 
     def __init__(
         self,
-        kind: type[Event],
+        event_type: type[Event],
         needs: Mapping[str, Any],
         release: Callable[[Any, Any], np.ndarray],
         then: Callable[[np.ndarray], Secret] | None = None,
         exact: bool = False,
     ):
-        self.kind = kind
+        self.event_type = event_type
         self.needs = needs
         self.exact = exact
         self.__release = release
@@ -64,10 +64,11 @@ class Secret:
         states less than is needed, or if noise for release has no proof for the value.
         """
         event = next(events, None)
-        if type(event) is not self.kind:
+        if type(event) is not self.event_type:
             expected = "no more" if event is None else f"a {type(event).__name__}"
             raise UndeclaredError(
-                f"the run makes a release of kind {self.kind.__name__}, its ledger: "
+                f"the run makes a release of kind {self.event_type.__name__}, "
+                "its ledger: "
                 f"{expected}"
             )
         for name, need in self.needs.items():

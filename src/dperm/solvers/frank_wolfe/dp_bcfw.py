@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import GRADIENT, Ledger
 from dperm.core.privacy.mechanisms import Streams
-from dperm.core.solvers.options import one_of, positive, share
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.engines import Start, local
 from dperm.solvers.distributed.node import Message, Public
@@ -34,56 +33,12 @@ from dperm.solvers.frank_wolfe import (
 )
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
+    Options,
     least,
     ledger_of,
     printed,
 )
 from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz, valid_lipschitz
-
-UPDATES = ("published", "feasible")
-
-
-@dataclass(frozen=True)
-class Options:
-    """Choices of Algorithm 2."""
-
-    nodes: int = 4  #: K
-    radius: float = 1.0  #: eta of the l1 ball
-    #: {"published", "feasible"}; the sum of the nodes' K vertices, for which ||x||_1
-    #: reaches K eta, or their mean
-    update: str = "published"
-    #: m, the length of a sketched feature; None: n, no sketch
-    sketch: int | None = None
-    #: share of the budget for the indices; the rest is for the features
-    share: float = 0.5
-    #: entry_bound, label_bound: public bounds to which the nodes clip entries and
-    #: labels
-    entry_bound: float = 1.0
-    label_bound: float = 1.0
-    sketch_seed: int = 0  #: public seed of J
-
-    def __post_init__(self) -> None:
-        one_of("update", self.update, UPDATES)
-        positive(self, "nodes", "radius", "entry_bound", "label_bound")
-        share(self, "share")
-
-    @property
-    def vertex(self) -> float:
-        """Size of one node's vertex in the sum: eta, or eta / K."""
-        return self.radius / (1 if self.update == "published" else self.nodes)
-
-    @property
-    def reach(self) -> float:
-        """The largest ||x||_1: K eta, or eta."""
-        return self.vertex * self.nodes
-
-    def score_factor(self, scores: str) -> float:
-        """Factor of the gradient in a score: eta, or 1 as line 7 prints it."""
-        return self.radius if scores == "radius" else 1.0
-
-    def sketch_length(self, n: int) -> int:
-        """Length of a sketched feature for n records, at most n."""
-        return n if self.sketch is None else min(self.sketch, n)
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:

@@ -7,8 +7,8 @@ feature comes up, its sketch with Gaussian noise. A target is split between the 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # its submodules load on first use
@@ -20,6 +20,7 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger
 from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.core.solvers.options import one_of, positive, share
 from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.distributed.sketch import Sketch
@@ -31,11 +32,52 @@ from dperm.solvers.frank_wolfe.dp_fw import (
     valid_lipschitz,
 )
 
-if TYPE_CHECKING:
-    from dperm.solvers.frank_wolfe.dp_bcfw import Options
-
 _INDEX = "Lou and Cheung 2020, Algorithm 2, lines 7 and 8; Section IV-C"
 _SKETCH = "Lou and Cheung 2020, equations 16 and 17"
+UPDATES = ("published", "feasible")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of Algorithm 2."""
+
+    nodes: int = 4  #: K
+    radius: float = 1.0  #: eta of the l1 ball
+    #: {"published", "feasible"}; the sum of the nodes' K vertices, for which ||x||_1
+    #: reaches K eta, or their mean
+    update: str = "published"
+    #: m, the length of a sketched feature; None: n, no sketch
+    sketch: int | None = None
+    #: share of the budget for the indices; the rest is for the features
+    share: float = 0.5
+    #: entry_bound, label_bound: public bounds to which the nodes clip entries and
+    #: labels
+    entry_bound: float = 1.0
+    label_bound: float = 1.0
+    sketch_seed: int = 0  #: public seed of J
+
+    def __post_init__(self) -> None:
+        one_of("update", self.update, UPDATES)
+        positive(self, "nodes", "radius", "entry_bound", "label_bound")
+        share(self, "share")
+
+    @property
+    def vertex(self) -> float:
+        """Size of one node's vertex in the sum: eta, or eta / K."""
+        return self.radius / (1 if self.update == "published" else self.nodes)
+
+    @property
+    def reach(self) -> float:
+        """The largest ||x||_1: K eta, or eta."""
+        return self.vertex * self.nodes
+
+    def score_factor(self, scores: str) -> float:
+        """Factor of the gradient in a score: eta, or 1 as line 7 prints it."""
+        return self.radius if scores == "radius" else 1.0
+
+    def sketch_length(self, n: int) -> int:
+        """Length of a sketched feature for n records, at most n."""
+        return n if self.sketch is None else min(self.sketch, n)
 
 
 def sketch_of(n: int, options: Options) -> Sketch:

@@ -1,0 +1,57 @@
+"""A job's file has what its stage reads, and it reads no other file of ``conf/``."""
+
+import dataclasses
+import json
+
+import pytest
+
+from commands import python
+from dperm.core.experiment import run_spec, schema
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import available
+from dperm.pipeline import jobs, workflow
+
+SMALL = ["scale=smoke", "paper.problems=[diabetes]", "paper.small_problems=[diabetes]"]
+
+
+@pytest.mark.parametrize("paper", available("paper"))
+def test_a_configuration_comes_back_from_its_file(paper, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = compose([f"paper={paper}", "scale=smoke"])
+    plain = json.loads(json.dumps(dataclasses.asdict(config)))
+    again = run_spec.rebuilt(schema.Config, plain)
+    assert again == config and repr(again) == repr(config)
+    assert [*again.paper.runs] == [*config.paper.runs]  # figures show them in order
+
+
+JOB = """
+import sys
+from dperm.cli import main
+sys.argv[1:] = sys.argv[1:]
+main()
+print(sorted({"hydra", "omegaconf", "antlr4"} & {*sys.modules}))
+"""
+
+
+def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    composed = jobs.compose(["dpcd"], SMALL)
+    workflow.write_specs(composed, SMALL)
+    path = run_spec.path_of(composed.job("prepare", "diabetes").key)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/config.yaml").write_text("no: configuration\n")
+    for stage in ("fetch", "prepare", "optimum"):
+        path = run_spec.path_of(composed.job(stage, "diabetes").key)
+        words = (stage, "workers=1", "any=word", run_spec.OPTION, path)
+        ran = python("-c", JOB, *words, cwd=tmp_path)
+        assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
+    assert (tmp_path / "data/optimum/diabetes/optimum.json").is_file()
+
+
+def test_sections_of_other_overrides_are_composed_anew(monkeypatch):
+    named = {"solver": {"dp_cd": {"name": "stored"}}}
+    monkeypatch.setattr(run_spec, "_SECTIONS", named)
+    monkeypatch.setattr(run_spec, "_OVERRIDES", ["solver.label=a", "seed=1"])
+    stored = run_spec.sections("solver", ["dp_cd", "dp_sgd"], ["solver.label=a"])
+    assert [*stored] == ["dp_cd"] and stored["dp_cd"].name == "stored"
+    assert run_spec.sections("solver", ["dp_cd"], ["solver.label=b"]) == {}
