@@ -1,6 +1,7 @@
 """Rankings: gaps are no bad scores, intervals draw data sets, advice is held out."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -210,6 +211,8 @@ def every(monkeypatch):
     made = pd.concat([table(THREE, name) for name in tables.ALL_TUNINGS])
     monkeypatch.setattr(tables, "outcomes", lambda config, *sweeps: made)
     monkeypatch.setattr(figures, "outcomes", lambda config, *sweeps: made)
+    titled = {name: SimpleNamespace(title=name) for name in THREE}
+    monkeypatch.setattr(figures.results, "titles", lambda config, names: titled)
 
 
 def test_tables_have_all_tunings(every):
