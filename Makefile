@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: article help quickstart test test-all all lint size types unit bounds smoke
+.PHONY: article help site quickstart test test-all all lint size types unit bounds smoke
 .PHONY: smoke-all long faults mutants stale bench docs notebooks wheel lock sbom clean
 
 help:  ## list the targets
@@ -84,6 +84,10 @@ docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
 	rm -rf docs/auto_gallery
 	sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
+site: $(VENV)/.done  ## the documentation site, with the results explorer in it
+	dperm report
+	$(MAKE) --no-print-directory docs
+
 notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
 	python notebooks/build.py
 
@@ -91,13 +95,18 @@ article: $(VENV)/.done  ## docs/article: numbers from results/, then the PDF
 	pip install -q --disable-pip-version-check -e '.[article]'
 	python docs/article/build.py
 
-wheel: $(VENV)/.done  ## the wheel by itself in an empty environment
+wheel: $(VENV)/.done  ## the wheel in an empty environment: fits, then a quick run
 	rm -rf build/wheel && mkdir -p build/wheel
 	python -m build -q --wheel --no-isolation -o build/wheel .
 	$(PYTHON) -m venv build/wheel/env
 	build/wheel/env/bin/pip install -q --disable-pip-version-check build/wheel/*.whl
 	cp docs/examples/mine/yields.csv tests/core_install.py build/wheel
 	cd build/wheel && env -u PYTHONPATH env/bin/python core_install.py
+	build/wheel/env/bin/pip install -q "$$(echo build/wheel/dperm-*.whl)[pipeline]"
+	mkdir build/wheel/empty && cd build/wheel/empty && \
+	  env -u PYTHONPATH PATH="$(CURDIR)/build/wheel/env/bin:$$PATH" \
+	  dperm dpcd -j $(JOBS) --config scale=quickstart && \
+	  test -s figures/quickstart/dpcd/figure1.png
 
 lock:  ## resolve requirements.lock anew, and write it into environment.yml
 	uv pip compile pyproject.toml --extra dev --universal --generate-hashes \

@@ -1,8 +1,15 @@
 """Sphinx: the documentation site, built by ``make docs``."""
 
 import re
+import shutil
+import sys
+from pathlib import Path
 
 from dperm import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # gallery_order
+EXPLORER = HERE.parent / "results/report/explorer.html"
 
 project = "dperm"
 author = "The dperm authors"
@@ -33,7 +40,9 @@ sphinx_gallery_conf = {
     "capture_repr": ("_repr_html_",),  # not addresses of objects
     "write_computation_times": False,  # they differ from run to run
     "min_reported_time": 3600,
+    "reset_modules": ("matplotlib", "seaborn", "gallery_order.styled"),
     "reset_modules_order": "both",
+    "within_subsection_order": "gallery_order.place",
 }
 suppress_warnings = ["ref.python"]  # n and p in prose are no cross-references
 html_theme = "furo"
@@ -48,7 +57,12 @@ napoleon_use_ivar = True
 napoleon_use_param = False
 napoleon_use_rtype = False
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "substitution"]
+myst_substitutions = {
+    "explorer": '<a href="explorer.html">every curve, cell and claim</a>'
+    if EXPLORER.is_file()
+    else "`dperm report` makes a page of every curve, cell and claim"
+}
 myst_heading_anchors = 3
 nb_execution_mode = "off"
 
@@ -77,7 +91,14 @@ def skipped(app, what, name, obj, skip, options):
     return skip or (name.startswith("set_") and name.endswith("_request"))
 
 
+def explored(app, error):
+    """Put the results explorer beside the pages, if `dperm report` has made it."""
+    if EXPLORER.is_file() and error is None:
+        shutil.copy(EXPLORER, app.outdir)
+
+
 def setup(app):
     """Connect the hooks, the first behind napoleon's."""
+    app.connect("build-finished", explored)
     app.connect("autodoc-process-docstring", plain_bars, priority=900)
     app.connect("autodoc-skip-member", skipped)

@@ -107,8 +107,9 @@ CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 OWN_OUTPUT = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
-JSON = "--json"  # of ``dperm claims``: print what is written
+JSON = "--json"  # of PRINTED: print what is written
 CLAIMS = "report.claims:write"
+PRINTED = (CLAIMS, "pipeline.auditing:audit")  # whose rows --json prints
 REFUSED = 2  # exit code
 OPTION = re.compile(r"--[A-Za-z][\w-]*")
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
@@ -126,7 +127,7 @@ Any other key (key=value): problem.privacy.epsilon=2 product=figure1 seed=7
 
 --cfg job  show the configuration, run nothing
 -m         every combination of several values: solver=dp_cd,dp_sgd -m
---json     of claims: print them as JSON too
+--json     of claims and audit: print the rows as JSON too
 """
 USAGE = """usage: dperm COMMAND [key=value ...] [options]
        dperm TARGET ... [options of Snakemake] [--config scale=NAME set="key=value"]
@@ -278,14 +279,20 @@ def run_stage(command: Command, arguments: list[str]) -> None:
                 from dperm.pipeline import checks  # imports the solvers
 
                 checks.check(made)
-            written = run(function_of(command), made)
+            try:
+                written = run(function_of(command), made)
+            except SystemExit as ended:
+                if is_json and hasattr(ended, "written"):  # of what was refuted
+                    print(as_json(ended.written[0]))
+                raise
             _note(made, written)
             if is_json:
                 print(as_json(written[0]))
 
     if run_spec.OPTION in arguments:  # whose file has gone
         arguments = arguments[: arguments.index(run_spec.OPTION)]
-    is_json = command.function == CLAIMS and JSON in arguments
+    _log()
+    is_json = command.function in PRINTED and JSON in arguments
     if is_json:
         arguments = [word for word in arguments if word != JSON]
     flags = [word for word in arguments if not re.match("~|[^-].*=", word)]
@@ -304,9 +311,11 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 
 
 def as_json(path: Path) -> str:
-    """The rows of a CSV as a list of JSON."""
+    """The rows of a CSV as a list of JSON; an empty file has none."""
     import pandas as pd
 
+    if not path.read_text(encoding="utf-8").strip():
+        return "[]"
     return str(pd.read_csv(path).to_json(orient="records", indent=1))
 
 

@@ -1,6 +1,7 @@
 """``dperm try``: words, files and what comes of them."""
 
 import importlib
+import json
 import re
 import sys
 
@@ -319,3 +320,13 @@ def test_a_method_of_ones_own_meets_an_intercept_of_one(mine, monkeypatch):
     assert model._constant == 1.0
     assert model.score(X, y) > 0.9
     assert DPRegressor("dp_gd", epsilon=10.0, **how).fit(X, y)._constant > 1.0
+
+
+def test_rows_as_json_are_the_table(mine):
+    words = ("solvers=dp_gd", "grids.dp_gd.step=[1]", "fresh=3", "tunings=default")
+    request = parse(["mine.csv", "target=y", *words])
+    rows = json.loads(command.compare(request, is_json=True))
+    table = pd.read_csv("results/try/mine/try.csv")
+    assert [row["solver"] for row in rows] == table["solver"].tolist()
+    means = [row["mean"] for row in rows]
+    np.testing.assert_allclose(means, table["mean"], rtol=1e-6)

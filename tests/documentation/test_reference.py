@@ -31,6 +31,21 @@ def test_examples_of_docstrings(module):
     assert tried.failed == 0 and tried.attempted > 0
 
 
+SECTIONS = ("Parameters", "Raises", "Examples")
+
+
+@pytest.mark.parametrize("name", dperm.PLACES)
+def test_every_public_name_says_what_it_takes_refuses_and_does(name):
+    public = getattr(dperm, name)
+    needed = [*SECTIONS]
+    if isinstance(public, type) and issubclass(public, Exception):
+        needed = ["Examples"]
+    elif not isinstance(public, type):
+        needed.append("Returns")
+    for section in needed:
+        assert re.search(rf"^    {section}\n    -+$", public.__doc__, re.M), section
+
+
 def test_every_public_name_is_in_the_reference():
     text = PAGE.read_text(encoding="utf-8")
     for name in dperm.PLACES:

@@ -9,7 +9,7 @@ import ast
 import sys
 from pathlib import Path
 
-BUDGETS = {"src": 24_800, "tests": 14_800}
+BUDGETS = {"src": 25_200, "tests": 15_400}
 
 
 def statements(folder: Path) -> int:

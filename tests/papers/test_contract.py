@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
+
 import pandas as pd
 import pytest
 
+import legible
 from dperm.pipeline import products
 from dperm.present import drawing
 from golden import write
@@ -64,7 +67,11 @@ def test_a_figure_is_rows_with_named_axes_and_is_drawn(swept, paper, name):
         assert axes["xlabel"] and axes["ylabel"]
     figure, data = drawing.made(picture)
     assert len(figure.axes) == len(shown)
-    assert all(axes.get_title() is not None for axes in figure.axes)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    if len(shown) > 1:
+        letters = [title.partition("}")[0][-1] for title in titles]
+        assert letters == [*ascii_lowercase[: len(shown)]]
+    assert [*legible.faults(figure)] == [], "what a journal would not print"
     assert len(data) == len(rows)
     drawing.plt.close(figure)
 

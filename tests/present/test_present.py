@@ -12,8 +12,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from scipy import stats
 
+import legible
 from dperm import present
 from dperm.core.experiment.config import read
 from dperm.core.experiment.files import write_csv
@@ -107,13 +109,6 @@ def test_a_logarithmic_axis_has_two_numbers_that_do_not_overlap(ends):
     plt.close("all")
 
 
-def contrast(colour):
-    """Contrast with a white page, from 1 to 21 (WCAG 2.2, "contrast ratio")."""
-    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 1.05 / (0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] + 0.05)
-
-
 DRAWN = [
     path
     for path in sorted((Path(__file__).parents[2] / "figures").glob("*/*.csv"))
@@ -121,40 +116,48 @@ DRAWN = [
 ]
 
 
-def overlapping(axes, figure):
-    """Texts of the numbered ticks of x that lie on each other."""
-    low, high = axes.get_xlim()
-    renderer = figure.canvas.get_renderer()
-    labels = [
-        (label.get_text(), label.get_window_extent(renderer))
-        for label, place in zip(
-            axes.get_xticklabels(which="both"),
-            [*axes.get_xticks(), *axes.get_xticks(minor=True)],
-            strict=True,
-        )
-        if label.get_text() and low <= place <= high
-    ]
-    pairs = itertools.combinations(labels, 2)
-    return [(a[0], b[0]) for a, b in pairs if a[1].overlaps(b[1])]
-
-
 @pytest.mark.parametrize("path", DRAWN, ids=lambda path: "-".join(path.parts[-2:]))
-def test_numbers_of_x_do_not_overlap_in_any_figure_drawn_from_its_data(path):
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_every_figure_can_be_read_when_it_is_drawn_from_its_data(path, scale):
+    """In the widest form that a figure may have: each panel with its own scales."""
     rows = pd.read_csv(path)
-    titles = {name: str(name) for name in rows["panel"].unique()}
-    figure = drawing.draw(drawing.Picture(rows, titles, {"xscale": "log"}))
-    figure.canvas.draw()
-    overlaps = [pair for axes in figure.axes for pair in overlapping(axes, figure)]
+    titles = {name: f"panel {k}" for k, name in enumerate(rows["panel"].unique()[:9])}
+    shown = rows[rows["panel"].isin(titles)]
+    names = {name: f"curve {k}" for k, name in enumerate(shown["algorithm"].unique())}
+    labels = dict.fromkeys(((panel, "") for panel in titles), "")
+    labels = {(panel, name): names[name] for panel, _ in labels for name in names}
+    axes = {"xlabel": "x", "ylabel": "y", "yscale": "log", "xscale": scale}
+    is_named = "method" in {*shown["role"]}  # their names are numbers of an axis
+    picture = drawing.Picture(shown, titles, axes, labels=labels, is_named=is_named)
+    figure = drawing.draw(picture)
+    faults = [*legible.faults(figure)]
     plt.close(figure)
-    assert not overlaps
+    assert not faults
+
+
+def test_a_figure_that_no_journal_prints_has_its_faults_named():
+    figure, axes = plt.subplots(figsize=(8, 2))
+    axes.plot([1, 2], color="#ffff00")
+    axes.text(0.5, 0.5, "first", fontsize=5, transform=axes.transAxes)
+    axes.text(0.5, 0.5, "second", color="0.8", transform=axes.transAxes)
+    figure.text(1.2, 0.5, "third").set_in_layout(False)
+    words = " ".join(legible.faults(figure))
+    plt.close(figure)
+    for fault in ("wider than a page", "small: 'first', 5", "pale: 'second'",
+                  "overlap: 'first' and 'second'", "cut off: 'third'",
+                  "pale: a stroke of [1. 1. 0.]"):  # fmt: skip
+        assert fault in words
 
 
 def test_methods_look_different_can_be_seen_and_keep_their_looks():
     names = [*looks.METHODS, *(f"new {k}" for k in range(24))]
     found = looks.of(names)
-    assert len({str(style) for style in found.values()}) == len(names)
-    assert all(contrast(style["color"]) >= 3 for style in found.values())
-    assert contrast("#777777") == pytest.approx(4.48, abs=0.01)
+    assert len({str(look) for look in found.values()}) == len(names)
+    families = [drawing.family(names[:count]) for count in (2, 5, 10)]
+    for look in (look for each in (found, *families) for look in each.values()):
+        assert legible.contrast(to_rgb(look["color"]), (1, 1, 1)) >= 3
+    grey = to_rgb("#777777")
+    assert legible.contrast(grey, (1, 1, 1)) == pytest.approx(4.48, abs=0.01)
     two = looks.of(["abc", "DP-SGD", "cba", "abc"])  # of anagrams too
     assert two["abc"] == found["new 0"] and two["cba"] == found["new 1"]
     assert two["DP-SGD"] == found["DP-SGD"]

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import browser
 from dperm.core.experiment import plan
 from dperm.report import explorer
 
 from .conftest import compose, write
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 ARENA = pd.DataFrame(
     {
         "problem": ["concrete"] * 17 + ["airfoil"],
@@ -68,81 +67,209 @@ def test_a_thinned_curve_keeps_its_ends():
         assert [curve["x"].min(), curve["x"].max()] == [1, 199]
 
 
-# Each act leaves what a reader would then see.
-ACTS = """
-<script>
-const seen = {};
-const pause = (time) => new Promise((go) => setTimeout(go, time));
-const names = () => [...document.querySelectorAll(".chart .mark-line path")].length;
-const labels = (axis) => [...document.querySelectorAll(".chart .role-axis-label text")]
-  .map((label) => label.textContent).join(" ");
-const click = (element, more) => {
-  for (const type of ["pointerdown", "mousedown", "pointerup", "mouseup", "click"])
-    element.dispatchEvent(new MouseEvent(type, { bubbles: true, ...more }));
-};
-const legend = () => document.querySelector(".chart .role-legend-symbol path");
-const rows = (table) => document.querySelectorAll("#" + table + " tbody tr");
-async function act() {
-  await pause(1500);
-  seen.drawn = names();
-  seen.address = location.hash;
-  click(legend()); await pause(400);
-  seen.isolated = names();
-  click(legend(), { shiftKey: true }); await pause(400);
-  seen.all = names();
-  seen.logarithmic = labels();
-  const radio = document.querySelectorAll(".chart input[type=radio]")[2];
-  radio.click(); await pause(400);
-  seen.linear = labels();
-  const panel = document.querySelector(".chart select");
-  seen.panels = panel.options.length;
-  panel.value = "second"; panel.dispatchEvent(new Event("input", { bubbles: true }));
-  panel.dispatchEvent(new Event("change", { bubbles: true })); await pause(400);
-  let saved = null;
-  URL.createObjectURL = (blob) => { saved = blob; return "#dpcd-figure1"; };
-  document.querySelector(".csv").click();
-  seen.csv = (await saved.text()).split("\\n").length;
-  seen.second = (await saved.text()).includes("second");
-  seen.svg = [...document.querySelectorAll(".vega-actions a")]
-    .map((link) => link.textContent).join(" ");
-  seen.cells = rows("table-arena").length;
-  const search = document.querySelector("#methods .dt-search input");
-  search.value = "airfoil"; search.dispatchEvent(new Event("input", { bubbles: true }));
-  search.dispatchEvent(new Event("keyup", { bubbles: true })); await pause(900);
-  seen.found = rows("table-arena").length;
-  seen.buttons = document.querySelectorAll("#methods .dt-button").length;
-  seen.filters = document.querySelectorAll("#methods thead input").length;
-  seen.sideways = document.documentElement.scrollWidth - innerWidth;
-  document.body.setAttribute("data-seen", JSON.stringify(seen));
-}
-addEventListener("load", act);
-</script>
-"""
+# --- what a reader does ---------------------------------------------------------------
+
+in_chromium = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium here")
+FIGURE = 'document.getElementById("dpcd-figure1")'
+LINES = f'{FIGURE}.querySelectorAll(".chart .mark-line path").length'
+LABELS = (
+    f'[...{FIGURE}.querySelectorAll(".chart .role-axis-label text")]'
+    '.map((label) => label.textContent).join(" ")'
+)
+HASH = "location.hash"
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
-def test_in_chromium_a_reader_explores(page, tmp_path):
-    path = page.with_name("checked.html")
-    before, _, after = page.read_text().rpartition("</body>")
-    path.write_text(f"{before}{ACTS}</body>{after}")
-    command = [
-        BROWSER, "--headless", "--no-sandbox", "--disable-gpu",
-        "--disable-background-networking", "--enable-logging=stderr",
-        "--virtual-time-budget=600000", f"--user-data-dir={tmp_path / 'profile'}",
-        "--window-size=400,900", "--dump-dom", path.as_uri() + "#dpcd-figure1",
-    ]  # fmt: skip
-    run = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=True
+def within(name):
+    """An element of the figure."""
+    return f"{FIGURE}.querySelector({json.dumps(name)})"
+
+
+def rows_of(table):
+    return f'document.querySelectorAll("#table-{table} tbody tr").length'
+
+
+@pytest.fixture(scope="module")
+def reader(page, tmp_path_factory):
+    """A browser with the page at its figure, which is put back before each act."""
+    with browser.Browser(tmp_path_factory.mktemp("profile")) as visitor:
+        visitor.open(page.as_uri() + "#dpcd-figure1")
+        visitor.wait(f"{LINES} === 2")
+        yield visitor
+
+
+def catch(reader):
+    """Keep what the page would save."""
+    reader.see("window.saved = null")
+    reader.see(
+        "URL.createObjectURL = (blob) => { window.saved = blob; return '#saved'; }"
     )
-    assert "CONSOLE" not in run.stderr
-    report = re.search(r'data-seen="([^"]*)"', run.stdout).group(1)
-    seen = json.loads(report.replace("&quot;", '"'))
-    assert seen["address"] == "#dpcd-figure1"
-    assert (seen["drawn"], seen["isolated"], seen["all"]) == (2, 1, 2)
-    assert seen["logarithmic"] != seen["linear"]
-    assert seen["panels"] == 2
-    assert seen["second"] and seen["csv"] > explorer.POINTS_OF_CURVE
-    assert "SVG" in seen["svg"]
-    assert (seen["cells"], seen["found"]) == (15, 1)
-    assert seen["buttons"] == 2 and seen["filters"] == len(ARENA.columns)
-    assert seen["sideways"] <= 0
+
+
+@pytest.fixture
+def start(reader):
+    reader.click(within(".start"))
+    reader.wait(f"{LINES} === 2 && {HASH} === '#dpcd-figure1'")
+    return reader
+
+
+@in_chromium
+def test_act_1_a_box_hides_a_curve(start):
+    start.click(within("input[type=checkbox]"))
+    start.wait(f"{LINES} === 1 && {HASH}.includes('curve0=false')")
+    start.click(within("input[type=checkbox]"))
+    start.wait(f"{LINES} === 2 && {HASH} === '#dpcd-figure1'")
+
+
+@in_chromium
+def test_act_2_a_click_on_a_name_isolates_its_curve(start):
+    start.click(within(".role-legend-symbol path"))
+    start.wait(f"{LINES} === 1 && {HASH}.includes('alone=')")
+
+
+@in_chromium
+def test_act_3_a_point_tells_its_numbers(start):
+    start.point(within(".chart .mark-symbol path:nth-child(3)"))
+    tip = 'document.querySelector("#vg-tooltip-element")'
+    start.wait(f"{tip} && {tip}.classList.contains('visible')")
+    words = " ".join(start.see(f"{tip}.innerText").split())
+    point = explorer.thinned(curves()).iloc[2]
+    assert f"mean {point['mean']:.4g} " in words
+    assert f"95 % from {point['ci_low']:.4g} 95 % to {point['ci_high']:.4g}" in words
+    assert "runs, at least 10 " in words
+    assert "proved epsilon of noise for epsilon 1" in words
+    assert re.search(r"decides (\w+ ?\w*): \w+", words), "a claim and its verdict"
+
+
+@in_chromium
+def test_act_4_scales_are_linear_or_logarithmic(start):
+    before = start.see(LABELS)
+    start.click(f'{FIGURE}.querySelectorAll(".chart input[type=radio]")[2]')
+    start.wait(f"{LABELS} !== {json.dumps(before)} && {HASH}.includes('y_scale=')")
+    assert start.see(LINES) == 2
+
+
+@in_chromium
+def test_act_5_the_wheel_zooms(start):
+    before = start.see(LABELS)
+    start.turn(within(".chart .background"), -400)
+    start.wait(f"{LABELS} !== {json.dumps(before)} && {HASH}.includes('zoom=')")
+
+
+@in_chromium
+def test_act_6_the_view_is_saved_as_csv_and_svg(start):
+    start.see(f"{within('.chart select')}.value = 'second'")
+    start.see(f"{within('.chart select')}.dispatchEvent(new Event('input'))")
+    start.see(f"{within('.chart select')}.dispatchEvent(new Event('change'))")
+    start.wait(f"{HASH}.includes('panel=')")
+    start.click(within(".chart input[type=checkbox]"))
+    start.wait(f"{LINES} === 1")
+    catch(start)
+    start.click(within(".csv"))
+    saved = pd.read_csv(io.StringIO(start.see("window.saved.text()")))
+    expected = explorer.thinned(curves())
+    expected = expected.query("panel == 'second' and algorithm == 'DP-SGD'")
+    pd.testing.assert_frame_equal(
+        saved.sort_values("x", ignore_index=True),
+        expected.reset_index(drop=True),
+        check_dtype=False,
+    )
+    start.see("window.saved = null")
+    start.click(within(".svg"))
+    start.wait("window.saved")
+    svg = start.see("window.saved.text()")
+    assert svg.startswith("<svg") and svg.count("mark-line") >= 1
+
+
+@in_chromium
+def test_act_7_the_address_brings_the_view_back(start, page):
+    start.click(within(".chart input[type=checkbox]"))
+    start.turn(within(".chart .background"), -400)
+    start.wait(f"{HASH}.includes('zoom=') && {HASH}.includes('curve0=false')")
+    address, labels = start.see(HASH), start.see(LABELS)
+    start.open("about:blank")
+    start.open(page.as_uri() + address)
+    start.wait(f"{LINES} === 1 && {LABELS} === {json.dumps(labels)}")
+    assert start.see(HASH) == address
+
+
+@in_chromium
+def test_act_8_tables_sort_filter_and_search(reader):
+    def excesses():
+        text = '[...document.querySelectorAll("#table-arena tbody tr")]'
+        return reader.see(f"{text}.map((row) => Number(row.cells[3].textContent))")
+
+    assert reader.see(rows_of("arena")) == 15
+    head = 'document.querySelectorAll("#table-arena thead th")[3]'
+    for _ in range(2):
+        reader.click(f'{head}.querySelector(".dt-column-order")')
+    reader.wait(f"{head}.getAttribute('aria-sort') === 'descending'")
+    expected = [float(f"{mean:.4g}") for mean in ARENA["mean"]]
+    assert excesses() == sorted(expected, reverse=True)[:15]
+    for place, words, count in (
+        ("thead input", "airfoil", 1),
+        (".dt-search input", "gd", 9),
+    ):
+        reader.click(f'document.querySelector("#methods {place}")')
+        reader.type(words)
+        reader.wait(f"{rows_of('arena')} === {count}")
+        reader.see(f'document.querySelector("#methods {place}").select()')
+        reader.press("Delete")
+        reader.wait(f"{rows_of('arena')} === 15")
+
+
+@in_chromium
+def test_act_9_tables_are_exported(reader, page):
+    catch(reader)
+    reader.click('document.querySelector("#claims .buttons-csv")')
+    reader.wait("window.saved")
+    saved = pd.read_csv(io.StringIO(reader.see("window.saved.text()")))
+    assert len(saved) == len(pd.read_csv(page.parents[1] / "claims.csv"))
+
+
+@in_chromium
+def test_act_10_keys_are_enough(start):
+    start.see(f"{within('.chart input[type=checkbox]')}.focus()")
+    start.press(" ")
+    start.wait(f"{LINES} === 1")
+    start.see(f"{within('summary')}.focus()")
+    start.press("Enter")
+    start.wait(f"!{FIGURE}.open")
+    start.press("Enter")
+    start.wait(f"{FIGURE}.open")
+    start.see("document.activeElement.blur(); scrollTo(0, 0)")
+    start.see("document.body.tabIndex = -1; document.body.focus()")
+    start.press("Tab")
+    assert start.see("document.activeElement.textContent") == "Skip to the content"
+
+
+@in_chromium
+def test_act_11_the_page_is_dark_where_its_reader_is_and_fits_a_telephone(
+    page, tmp_path
+):
+    with browser.Browser(tmp_path, size=(400, 900), dark=True) as visitor:
+        visitor.open(page.as_uri() + "#dpcd-figure1")
+        visitor.wait(f"{LINES} === 2")
+        paper = "getComputedStyle(document.body).backgroundColor"
+        assert max(map(int, re.findall(r"\d+", visitor.see(paper)))) < 60
+        under = f"getComputedStyle({within('.chart')}).backgroundColor"
+        assert visitor.see(under) == "rgb(255, 255, 255)", "curves are made for white"
+        assert visitor.see("document.documentElement.scrollWidth") <= 400
+
+
+@in_chromium
+def test_act_12_it_prints_the_scores_and_what_is_open(reader):
+    reader("Emulation.setEmulatedMedia", media="print")
+    assert reader.see(f"getComputedStyle({within('.csv')}).display") == "none"
+    assert reader.see(f"{within('.chart svg')}.getBoundingClientRect().height") > 100
+    card = 'document.getElementById("scorecard").getBoundingClientRect().height'
+    assert reader.see(card) > 100
+    reader("Emulation.setEmulatedMedia", media="")
+
+
+@in_chromium
+def test_a_page_asks_the_network_for_nothing_and_has_no_fault(reader, page):
+    asked = {request.partition(":")[0] for request in reader.requests}
+    assert asked <= {"file", "data", "blob", "about"}
+    files = {request.partition("#")[0] for request in reader.requests}
+    assert {name for name in files if name.startswith("file:")} == {page.as_uri()}
+    assert reader.errors == []

@@ -498,6 +498,13 @@ class DPClassifier(ClassifierMixin, DPLinear):
     feature_names_in_ : ndarray
         Of a data frame.
 
+    Raises
+    ------
+    ValueError
+        By ``fit``, for what is no record or parameter, before anything is released.
+    BudgetError
+        By ``fit``, if an open ``Budget`` has too little left.
+
     Examples
     --------
     >>> from dperm import DPClassifier
@@ -578,6 +585,19 @@ class DPRegressor(RegressorMixin, DPLinear):
     ----------
     coef_ : ndarray, shape (p,)
     intercept_ : float
+
+    Raises
+    ------
+    ValueError, BudgetError
+        As ``DPClassifier``.
+
+    Examples
+    --------
+    >>> from dperm import DPRegressor
+    >>> X, y = [[0.0], [1.0]] * 2000, [0.0, 2.0] * 2000
+    >>> model = DPRegressor(bounds=(0, 1), label_bounds=(0, 2), random_state=0)
+    >>> [round(label) for label in model.fit(X, y).predict([[0.0], [1.0]])]
+    [0, 2]
     """
 
     _: KW_ONLY
@@ -665,6 +685,11 @@ def fit(
         Gives a ``DPRegressor``. The labels have no say in which of the two it is.
     bounds, delta, loss, l1, l2, fit_intercept, setting, random_state, release
         As those classes document them.
+
+    Returns
+    -------
+    DPClassifier or DPRegressor
+        Fitted; ``epsilon_`` says in a sentence what it costs.
 
     Raises
     ------

@@ -70,7 +70,19 @@ def calibrated(
 
 
 class BudgetError(ValueError):
-    """A fit costs more than a budget has left."""
+    """A fit costs more than a budget has left, or cannot be counted by it.
+
+    Examples
+    --------
+    >>> import dperm
+    >>> X, y = [[1.0], [-1.0]] * 500, [1.0, -1.0] * 500
+    >>> try:
+    ...     with dperm.Budget(epsilon=0.5, delta=1e-5):
+    ...         model = dperm.fit(X, y, epsilon=1, bounds=(-1, 1), classes=(-1, 1))
+    ... except dperm.BudgetError as error:
+    ...     print(error)
+    epsilon: 0.5 of the budget of 0.5 is left, this fit costs 1
+    """
 
 
 LEAST_DELTA = sys.float_info.min
@@ -92,6 +104,19 @@ class Budget:
     Fits of this process are counted, in all of its threads. While a budget is open, an
     estimator that is not fitted does not leave the process (``pickle``, joblib and
     ``n_jobs`` raise ``BudgetError``), and no process that this one started fits.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What all fits together may cost. ``spent_epsilon`` and ``spent_delta`` say what
+        they have cost so far.
+
+    Raises
+    ------
+    ValueError
+        For an epsilon or delta that is no budget.
+    BudgetError
+        By a fit that costs more than is left.
 
     Examples
     --------

@@ -120,6 +120,13 @@ class PrivateSearch(Counted):
     epsilon_ : Guarantee
         The cost of the search.
 
+    Raises
+    ------
+    ValueError
+        By ``fit``, for parameters that cannot be searched, or an epsilon out of reach.
+    BudgetError
+        By ``fit``, if an open ``Budget`` has too little left.
+
     Examples
     --------
     >>> from dperm import DPClassifier, PrivateSearch

@@ -22,6 +22,8 @@ from dperm.present.tables import where
 
 log = logging.getLogger(__name__)
 
+COST_KEY = "$\\epsilon$ beside a name: what the noise is proved to cost at most"
+
 
 def trajectories(
     config: Config,
@@ -30,7 +32,7 @@ def trajectories(
     x: Literal["passes", "seconds"] = "passes",
     solvers: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
-    columns: int = 3,
+    columns: int = 2,
     title: Literal["privacy", "penalty"] = "privacy",
     ties: bool = False,
     published: str = "",
@@ -86,11 +88,22 @@ def trajectories(
         {name: TITLES[title](problem) for name, problem in titles.items()},
         axes,
         columns=columns,
-        size=(3.4, 2.5),
+        size=(3.4, 2.1),
         labels=labels,
         is_named=True,
-        note=told(gone, titles),
+        note=". ".join(filter(None, [_key(rows, ties), told(gone, titles)])),
     )
+
+
+def _key(rows: Rows, ties: bool) -> str:
+    """What the marks of trajectories mean, of those that are there."""
+    roles = {row["role"] for row in rows}
+    clauses = [COST_KEY]
+    if "star" in roles:
+        clauses.append("star: printed in the paper")
+    if ties and "thin" in roles:
+        clauses.append("thin: other numbers of passes, level at the end")
+    return "; ".join(clauses)
 
 
 def absent(results_of: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
@@ -173,7 +186,7 @@ def as_good(result: Result, calibration: str) -> list[float]:
 def _cost(runs: pd.DataFrame) -> str:
     """The true epsilon of the runs as text."""
     true = runs["true_epsilon"].iloc[0]
-    return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "no sound $\\epsilon$"
+    return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "$\\epsilon$ not bounded"
 
 
 def _privacy(problem: ProblemSection) -> str:
@@ -215,6 +228,7 @@ def against_epsilon(config: Config, product: Product, problems: list[str]) -> Pi
         drawing.frame(rows),
         {name: panel_titles[name] for name in problems if name in panel_titles},
         {"xlabel": "relative error", "xscale": "log"},
-        size=(3.1, 1.6),
+        columns=2,
+        size=(3.4, 1.4),
         is_named=True,
     )

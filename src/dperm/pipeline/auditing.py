@@ -46,6 +46,14 @@ log = logging.getLogger(__name__)
 HEAD = ("noise from", "noise multiplier", "published", "true epsilon, at most")
 
 
+class CaughtError(SystemExit):
+    """A check has caught the solver: exit code 1, when the findings are written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(1)
+        self.written = [path]
+
+
 def audit(config: schema.Config) -> list[Path]:
     """Audit the solver, or write the table that ``product`` names.
 
@@ -53,8 +61,8 @@ def audit(config: schema.Config) -> list[Path]:
     ------
     ConfigError
         If there is no table of that name.
-    SystemExit
-        With code 1, after all checks, if one has caught the solver.
+    CaughtError
+        After all checks, if one has caught the solver.
     """
     if config.product is None:
         return _solver(config)
@@ -98,7 +106,7 @@ def _solver(config: schema.Config) -> list[Path]:
         text = findings.to_csv(index=False)
     store.write_text(path, text)
     if findings.caught.any():
-        raise SystemExit(1)
+        raise CaughtError(path)
     return [path]
 
 

@@ -19,12 +19,15 @@ legend.
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from string import ascii_lowercase
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -34,7 +37,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 from PIL import Image
 
 from dperm.core.experiment import files as store
@@ -54,6 +57,12 @@ COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 ROLE = "role"
 LABEL_DISTANCE = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
+WIDTH = 6.9  # inches: two columns of a journal, where texts keep their size
+LEAST_WIDTHS = {True: 3.4, False: 2.2}  # of a panel with names at its right, without
+NAME_SIZE = 7.5  # points
+NAME_LENGTH = 23  # a longer name is broken at its last comma
+NOTE_LENGTH = 20  # letters of a note below all panels, an inch
+BELOW = 4  # a logarithmic axis ends at this part of the least mean, whatever its band
 UNAVAILABLE = "data not available when this was run"
 mpl.use("Agg")
 plt.style.use(Path(__file__).with_name("dperm.mplstyle"))
@@ -74,7 +83,8 @@ class Picture:
     #: text of a curve in a panel instead of its name, by panel and curve
     labels: Mapping[tuple[str, str], str] = field(default_factory=dict)
     is_named: bool = False  #: whether curves are named at their ends, else in a legend
-    is_shared: bool = False  #: whether panels have the same scales, labelled once
+    #: panels that have the same scale of y; those of x are then the same in all
+    shared: Literal["", "row", "all"] = ""
     ticks: Sequence[float] = ()  #: of x, with plain numbers
     note: str = ""  #: below all panels
 
@@ -128,8 +138,11 @@ def frame(rows: Sequence[Row] | pd.DataFrame) -> pd.DataFrame:
 
 
 def family(names: Sequence[str]) -> dict[str, Style]:
-    """Styles of an ordered family, dark to light; markers and strokes alternate."""
-    shades = colormaps["viridis"](np.linspace(0.0, 0.85, len(names)))
+    """Looks of an ordered family, dark to light; markers and strokes alternate.
+
+    The lightest has a contrast of 3 : 1 with a white page, as all looks have.
+    """
+    shades = colormaps["plasma"](np.linspace(0.0, 0.63, len(names)))
     strokes: Any = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
     return {
         name: looks.style(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
@@ -141,14 +154,17 @@ def family(names: Sequence[str]) -> dict[str, Style]:
 
 
 def draw(picture: Picture) -> Figure:
-    """Draw the panels of a picture."""
+    """Draw the panels of a picture, lettered, at most as wide as a page."""
     table = picture.rows
     panels = [name for name in picture.titles if (table["panel"] == name).any()]
-    wide = min(picture.columns, max(1, len(panels)))
+    is_labelled = picture.is_named and not {*table[ROLE]} <= {"bar", "upright"}
+    fitting = int(WIDTH / LEAST_WIDTHS[is_labelled])
+    wide = min(picture.columns, fitting, max(1, len(panels)))
     high = -(-max(1, len(panels)) // wide)
-    size = (picture.size[0] * wide, picture.size[1] * high + 0.3)
-    options: Any = {"figsize": size, "squeeze": False}
-    options |= {"sharex": picture.is_shared, "sharey": picture.is_shared}
+    width = min(picture.size[0], WIDTH / wide)
+    height = picture.size[1] * min(1.0, 1.2 * width / picture.size[0])
+    options: Any = {"figsize": (width * wide, height * high + 0.3), "squeeze": False}
+    options |= {"sharex": bool(picture.shared), "sharey": picture.shared or "none"}
     figure, all_axes = plt.subplots(high, wide, **options)
     if not panels:
         empty(all_axes[0, 0], picture.note)
@@ -158,16 +174,23 @@ def draw(picture: Picture) -> Figure:
         _panel(axes, picture, name, styles)
     for spare in all_axes.flat[len(panels) :]:
         spare.remove()
-    if picture.is_shared:
-        for axes in figure.axes:
-            axes.label_outer()
+    if "ylim" not in picture.axes:
+        _end_below(figure.axes, picture, panels)
+    for axes in figure.axes:
+        _number(axes, picture.ticks)
+    _letter(figure.axes)
+    _label_once(figure.axes, wide)
+    note = picture.note
+    if "\n" not in note:
+        note = textwrap.fill(note, int(NOTE_LENGTH * width * wide))
     if not picture.is_named:
-        shared_legend(figure, 5, title=picture.note)
+        shared_legend(figure, 5, title=note)
         return figure
+    if note:
+        figure.supxlabel(note, fontsize=NAME_SIZE)
+    figure.draw_without_rendering()  # names need the heights of panels
     for axes in figure.axes:
         _name_ends(axes)
-    if picture.note:
-        figure.supxlabel(picture.note, fontsize=8)
     return figure
 
 
@@ -175,8 +198,8 @@ def _panel(
     axes: Axes, picture: Picture, name: str, styles: Mapping[str, Style]
 ) -> None:
     rows = picture.rows[picture.rows["panel"] == name]
-    axes.set(title=picture.titles[name], **picture.axes)
-    axes.set(**picture.own.get(name, {}))
+    axes.set_title(picture.titles[name], loc="left")
+    axes.set(**{**picture.axes, **picture.own.get(name, {})})
     if axes.get_xscale() == "log":  # which has no place for the start, at 0
         rows = rows[~(rows["x"] <= 0) | (rows[ROLE] == "level")]
     for curve, curve_rows in rows.groupby("algorithm", sort=False):
@@ -184,12 +207,65 @@ def _panel(
         role = str(curve_rows[ROLE].iloc[0])
         style = {"marker": ""} | styles[key] | LINES.get(role, {})
         ROLES[role](axes, curve_rows, picture.labels.get((name, key), key), style)
+
+
+def _end_below(
+    all_axes: Sequence[Axes], picture: Picture, panels: Sequence[str]
+) -> None:
+    """End logarithmic axes a little below the least mean, wherever bands go."""
+    positive = picture.rows[picture.rows["mean"] > 0]
+    floors = positive.groupby("panel")["mean"].min() / BELOW
+    for axes in all_axes:
+        together = axes.get_shared_y_axes().get_siblings(axes)
+        names = [panels[all_axes.index(sibling)] for sibling in together]
+        floor = floors.reindex(names).min()
+        if axes.get_yscale() == "log" and floor > axes.get_ylim()[0]:
+            axes.set_ylim(bottom=floor)
+
+
+def _letter(panels: Sequence[Axes]) -> None:
+    """Put a, b, c before the titles of several panels, as journals do."""
+    for axes, letter in zip(panels, ascii_lowercase, strict=False):
+        if len(panels) > 1:
+            title = axes.get_title(loc="left")
+            axes.set_title(f"$\\bf{{{letter}}}$  {title}", loc="left")
+
+
+def _label_once(panels: Sequence[Axes], wide: int) -> None:
+    """Keep what all panels say of an axis at the left and at the bottom alone."""
+    if len({axes.get_ylabel() for axes in panels}) == 1:
+        for place, axes in enumerate(panels):
+            if place % wide:
+                axes.set_ylabel("")
+    if len({axes.get_xlabel() for axes in panels}) == 1:
+        for axes in panels[:-wide]:
+            axes.set_xlabel("")
+    for axes in panels[-wide:]:  # one above a hole has numbers as well
+        axes.xaxis.set_tick_params(labelbottom=True)
+
+
+def _number(axes: Axes, ticks: Sequence[float]) -> None:
+    """Number the axes of a panel, the logarithmic ones so that two numbers are read."""
     if axes.get_xscale() == "log":
         _number_x(axes)
-    if len(picture.ticks):
-        places = sorted(picture.ticks)
+    if axes.get_yscale() == "log":
+        _number_y(axes)
+    if len(ticks):
+        places = sorted(ticks)
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _number_y(axes: Axes) -> None:
+    """Number 2 and 5 as well where few decades are shown, and steps within one."""
+    low, high = np.log10(axes.get_ylim())
+    if high - low < 0.6:
+        axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    elif high - low < 2.2:
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axes.yaxis.set_minor_formatter("{x:g}")
 
 
 def _number_x(axes: Axes) -> None:
@@ -199,6 +275,7 @@ def _number_x(axes: Axes) -> None:
         _number_ends(axes, low, high)
     elif math.floor(high) > math.ceil(low):
         axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.xaxis.set_minor_locator(LogLocator(subs=(3,)))
         axes.xaxis.set_minor_formatter("{x:g}")
@@ -234,7 +311,7 @@ LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a s
     "points": BARE,
     "method": BARE,
     "dots": BARE | {"markersize": 4},
-    "thin": {"linestyle": "-", "linewidth": 0.7, "alpha": 0.8}
+    "thin": {"linestyle": "-", "linewidth": 0.7}
     | {"marker": "o", "markersize": 2.5, "markevery": [-1]},
     "line": DOTTED,
     "star": BARE | EDGE | {"marker": "*", "markersize": 9, "zorder": 5},
@@ -345,15 +422,30 @@ def _name_ends(axes: Axes) -> None:
                 axes.plot(*segment, ":", color=color, linewidth=0.8)
                 axes.plot(x[-1:], y[-1:], "o", color=color, markersize=4)
     axes.set_xlim(right=right)
-    curve_ends.sort(key=lambda one: one[0])
+    curve_ends.sort(key=lambda curve: curve[0])
+    names = [_broken(label) for _, label, _ in curve_ends]
+    lines = np.array([1 + name.count("\n") for name in names])
+    points = axes.get_window_extent().height / axes.figure.dpi * 72
+    line_height = max(LABEL_DISTANCE, 1.2 * NAME_SIZE / points)
+    # names are centred: two of them are apart by half of their lines each
+    steps = line_height * np.cumsum([0, *(lines[1:] + lines[:-1]) / 2])[: len(lines)]
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = np.array([to_axes.transform((right, end))[1] for end, *_ in curve_ends])
-    steps = LABEL_DISTANCE * np.arange(len(curve_ends))
     heights = np.maximum.accumulate(np.clip(heights, 0.0, 1.0) - steps) + steps
-    heights = np.minimum(heights, 1.0 - steps[::-1])  # pushed down what was pushed out
-    for height, (_, label, color) in zip(heights, curve_ends, strict=True):
-        place: Any = {"transform": axes.transAxes, "va": "center", "fontsize": 8}
-        axes.text(1.02, height, label, color=color, **place)
+    # pushed down is what was pushed out, and what would lie on the title
+    top = 1.0 - steps[-1:] - line_height * lines[-1:] / 2
+    heights = np.minimum(heights, top + steps)
+    for height, name, (_, _, color) in zip(heights, names, curve_ends, strict=True):
+        place: Any = {"transform": axes.transAxes, "va": "center"}
+        axes.text(1.02, height, name, color=color, fontsize=NAME_SIZE, **place)
+
+
+def _broken(name: str) -> str:
+    """A name in two lines, broken at its last comma, if it is long."""
+    # a command of mathematics is one letter, and its braces are none
+    seen = re.sub(r"\\[a-z]+|[$^{}]", lambda mark: "x" * (len(mark[0]) > 1), name)
+    head, _, tail = name.rpartition(", ")
+    return f"{head},\n{tail}" if head and len(seen) > NAME_LENGTH else name
 
 
 def shared_legend(figure: Figure, columns: int, title: str = "") -> None:
@@ -365,7 +457,8 @@ def shared_legend(figure: Figure, columns: int, title: str = "") -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    style: Any = {"loc": "outside lower center", "title": title, "title_fontsize": 8}
+    style: Any = {"loc": "outside lower center", "title": title}
+    style |= {"title_fontsize": NAME_SIZE}
     for count in range(columns, 0, -1):
         legend = figure.legend(handles.values(), handles.keys(), ncols=count, **style)
         if count == 1 or legend.get_window_extent().width <= figure.bbox.width:
@@ -380,7 +473,7 @@ def empty(axes: Axes, reason: str) -> None:
     axes.spines[:].set_visible(False)
     text = textwrap.fill(reason, 30, max_lines=5, placeholder=" ...")
     place: Any = {"ha": "center", "va": "center", "transform": axes.transAxes}
-    axes.text(0.5, 0.5, text, fontsize=8, color="0.35", **place)
+    axes.text(0.5, 0.5, text, color="0.35", **place)
 
 
 # --- files ----------------------------------------------------------------------------
@@ -413,6 +506,17 @@ def save(
     plt.close(figure)
     store.write_csv(stem.with_suffix(".csv"), data)
     return [*written, stem.with_suffix(".csv")]
+
+
+def inline(figure: Figure, label: str) -> str:
+    """A figure as SVG to stand in a page of HTML, as wide as there is room."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=METADATA["svg"])
+    plt.close(figure)
+    drawn = text.getvalue()
+    picture = drawn[drawn.index("<svg") :]
+    picture = re.sub(r' (?:width|height)="[\d.]+pt"', "", picture, count=2)
+    return picture.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
 def _write_palette(path: Path) -> None:

@@ -8,9 +8,13 @@ are written into the file, which makes no request.
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import logging
-from collections.abc import Iterator, Mapping
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +26,21 @@ from altair.utils.schemapi import debug_mode
 from itables import options as table_options
 from itables import to_html_datatable
 from itables.javascript import generate_init_offline_itables_html
+from PIL import Image
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import available
 from dperm.present import looks
-from dperm.report import texts
+from dperm.report import page, texts
 from dperm.report.worth import true_epsilons
 
 log = logging.getLogger(__name__)
 
 NUMBERS = ("x", "mean", "min", "max", "ci_low", "ci_high")  # columns of a figure
-ARENA = "arena"  # comes after the papers
+CURVES_OF_CHART = 40  # a figure with more is shown as it is drawn
+PICTURE_WIDTH = 1400  # pixels of a picture inside the page
 POINTS_OF_CURVE = 40  # more points of a curve cannot be told apart on a screen
 WIDE_SCALE = 50.0  # largest over least value from which a scale is logarithmic at first
 CLAIM_COLUMNS = {  # of claims.csv: heading
@@ -60,6 +66,8 @@ ARENA_COLUMNS = {  # of arena.csv: heading
     "mean": "excess",
     "ci_low": "95 % from",
     "ci_high": "95 % to",
+    "true_epsilon": "proved epsilon",
+    "reason": "why not",
 }
 
 
@@ -73,24 +81,27 @@ def explore(config: schema.Config) -> list[Path]:
 
 def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     """The whole explorer as text: one page, which needs no other file."""
-    papers = sorted(texts.papers(config), key=lambda paper: paper.paper.name == ARENA)
+    folder = plan.results_folder(config)
+    answers = page.answers(config, claims, folder / "report")
     epsilons = proved_epsilons(config)
+    configs = {paper.paper.name: paper for paper in texts.papers(config)}
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes
-        for paper in papers:
-            figures += figures_of(paper, claims, epsilons)
-    folder = plan.results_folder(config)
-    page = texts.environment().get_template("explorer.html")
-    html: str = page.render(
+        for paper in answers["every"]:
+            figures += figures_of(configs[paper["name"]], claims, epsilons)
+    tables = {
+        "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),
+        "claims": table(folder / "claims.csv", CLAIM_COLUMNS),
+    }
+    template = page.environment(folder / "report").get_template("explorer.html")
+    html: str = template.render(
+        **answers,
+        is_alone=True,
         figures=figures,
-        papers=[paper.paper.name for paper in papers],
+        names={paper["name"]: paper["label"] for paper in answers["every"]},
         vega=vl_convert.javascript_bundle(None),  # type: ignore[arg-type]
         table_script=generate_init_offline_itables_html(table_options.dt_bundle),
-        tables={
-            "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),
-            "claims": table(folder / "claims.csv", CLAIM_COLUMNS),
-        },
-        scale=config.scale.name,
+        tables=tables,
     )
     return html
 
@@ -101,7 +112,10 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
 def figures_of(
     config: schema.Config, claims: pd.DataFrame, epsilons: Mapping[tuple[str, str], str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the figures of a paper whose data are there, as the page shows them."""
+    """Yield the figures of a paper whose data are there, as the page shows them.
+
+    One with too many curves for a chart is the picture that was drawn, if it is there.
+    """
     paper = config.paper
     for name, product in paper.figures.items():
         path = plan.figures_folder(config, paper.name, f"{name}.csv")
@@ -110,23 +124,55 @@ def figures_of(
         curves = pd.read_csv(path, dtype={"panel": str, "algorithm": str})
         if curves.empty:
             continue
-        specification = chart(curves, paper.name, epsilons, titles_of(curves["panel"]))
-        yield {
+        listed = deciding(claims, paper.name, name)
+        shown = {"chart": "", "picture": "", "curves": []}
+        if curves["algorithm"].nunique() > CURVES_OF_CHART:
+            shown["picture"] = picture(path.with_suffix(".png"))
+        else:
+            told = {
+                "epsilons": epsilons,
+                "runs": runs_of(config, product),
+                "claims": listed,
+            }
+            specification = chart(curves, paper.name, told)
+            shown["chart"] = json.dumps(specification).replace("</", "<\\/")
+        yield shown | {
             "id": f"{paper.name}-{name}",
             "paper": paper.name,
             "name": name,
             "caption": product.caption,
             "csv": path.as_posix(),
-            "claims": deciding(claims, path),
-            "chart": json.dumps(specification).replace("</", "<\\/"),
+            "claims": listed,
         }
 
 
-def deciding(claims: pd.DataFrame, path: Path) -> list[dict[str, Any]]:
-    """The claims that are judged from a figure's data, each with its verdict."""
-    name = path.as_posix()
-    rows = claims.to_dict("records")
-    return [row for row in rows if name in texts.files(row)]
+def picture(path: Path) -> str:
+    """A drawn picture as an address that holds all of it; "" without the file."""
+    if not path.is_file():
+        return ""
+    with Image.open(path) as image:
+        image.thumbnail((PICTURE_WIDTH, 10 * PICTURE_WIDTH))
+        small = io.BytesIO()
+        image.save(small, format="PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}"
+
+
+def runs_of(config: schema.Config, product: schema.Product) -> int:
+    """How many runs a point of a figure is the mean of, at least."""
+    paper = config.paper
+    if not product.sweeps:
+        return config.scale.fresh or paper.fresh
+    sweeps = [paper.sweeps[name] for name in product.sweeps]
+    return min(
+        int(sweep.options.get("fresh", config.scale.replicates or sweep.replicates))
+        for sweep in sweeps
+    )
+
+
+def deciding(claims: pd.DataFrame, paper: str, name: str) -> list[dict[str, Any]]:
+    """The claims that name a figure, or are judged from its data, with verdicts."""
+    rows = claims[claims["paper"] == paper].to_dict("records")
+    return [row for row in rows if name in texts.figures(row)]
 
 
 def proved_epsilons(config: schema.Config) -> dict[tuple[str, str], str]:
@@ -137,17 +183,12 @@ def proved_epsilons(config: schema.Config) -> dict[tuple[str, str], str]:
     }
 
 
-def chart(
-    curves: pd.DataFrame,
-    paper: str,
-    epsilons: Mapping[tuple[str, str], str],
-    titles: Mapping[str, str],
-) -> dict[str, Any]:
+def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str, Any]:
     """A Vega-Lite chart of a figure, one panel at a time.
 
-    A click on a name of the legend isolates its curve, with Shift it hides or shows it,
-    and a double click shows all. The panel and the two scales are chosen below. The
-    wheel zooms, and a double click into the chart shows everything again.
+    A box below hides or shows a curve, and a click on a name of the legend isolates
+    one. The panel and the two scales are chosen below as well. The wheel zooms, and a
+    double click into the chart shows everything again.
 
     Parameters
     ----------
@@ -155,18 +196,14 @@ def chart(
         Columns panel, algorithm, x, mean, ci_low and ci_high, of a figure's CSV file.
     paper : str
         Name of the paper.
-    epsilons : mapping
-        As of ``proved_epsilons``.
-    titles : mapping
-        Panel to its title.
+    told : mapping
+        What a reader is told of a point: ``epsilons``, as of ``proved_epsilons``,
+        ``runs``, their number, and ``claims``, as of ``deciding``.
     """
     curves = thinned(curves)
     methods = list(dict.fromkeys(curves["algorithm"]))
     panels = list(dict.fromkeys(curves["panel"]))
-    styles = looks.of(methods)
-    curves = curves.assign(
-        proved=[epsilons.get((paper, method), "") for method in curves["algorithm"]]
-    )
+    titles = titles_of(curves["panel"])
     panel = alt.param(
         name="panel",
         value=panels[0],
@@ -174,25 +211,21 @@ def chart(
             options=panels, labels=[titles[name] for name in panels], name="panel "
         ),
     )
+    boxes = [
+        alt.param(name=f"curve{k}", value=True, bind=alt.binding_checkbox(name=method))
+        for k, method in enumerate(methods)
+    ]
+    shown = ", ".join(box.name for box in boxes)
+    decided = [decided_by(method, told["claims"]) for method in methods]
+    place = f"indexof({json.dumps(methods)}, datum.algorithm)"
     means = curves["mean"]
     floor = means[means > 0].min() / 2 if (means > 0).any() else 1e-300
     x_scale = _scale("x_scale", curves["x"])
     y_scale = _scale("y_scale", curves["mean"])
-    visible = alt.selection_point(
-        name="visible",
-        fields=["algorithm"],
-        bind="legend",
-        toggle="event.shiftKey",
+    alone = alt.selection_point(
+        name="alone", fields=["algorithm"], bind="legend", toggle="event.shiftKey"
     )
     zoom = alt.selection_interval(name="zoom", bind="scales")
-    colour = alt.Color(
-        "algorithm:N",
-        title="",
-        scale=alt.Scale(
-            domain=methods, range=[styles[method]["color"] for method in methods]
-        ),
-        legend=alt.Legend(orient="bottom", columns=2, labelLimit=240, symbolOpacity=1),
-    )
     rows = alt.InlineData(
         values=curves.to_csv(index=False),
         format=alt.CsvDataFormat(type="csv", parse=dict.fromkeys(NUMBERS, "number")),
@@ -200,7 +233,8 @@ def chart(
     base = (
         alt.Chart(rows)
         .transform_filter("datum.panel === panel")
-        .transform_filter(visible)
+        .transform_filter(f"[{shown}][{place}]")
+        .transform_filter(alone)
         .transform_filter("x_scale === 'linear' || datum.x > 0")
         .transform_filter("y_scale === 'linear' || datum.mean > 0")
         .transform_calculate(
@@ -208,10 +242,13 @@ def chart(
             Y=_scaled("mean", "y_scale", floor=1e-300),
             low=_scaled("ci_low", "y_scale", floor),
             high=_scaled("ci_high", "y_scale", floor),
+            proved=_listed(methods, paper, told["epsilons"]),
+            decides=f"{json.dumps(decided)}[{place}]",
+            runs=str(told["runs"]),
         )
         .encode(
             x=alt.X("X:Q", title="x", axis=_axis("x_scale"), scale=_free()),
-            color=colour,
+            color=_colours(methods),
         )
     )
     y = alt.Y("Y:Q", title="mean of runs", axis=_axis("y_scale"), scale=_free())
@@ -230,18 +267,51 @@ def chart(
             alt.Tooltip("ci_high:Q", title="95 % to", format=".4~g"),
             alt.Tooltip("min:Q", title="least run", format=".4~g"),
             alt.Tooltip("max:Q", title="largest run", format=".4~g"),
+            alt.Tooltip("runs:Q", title="runs, at least"),
             alt.Tooltip("proved:N", title="proved epsilon of noise for epsilon 1"),
+            alt.Tooltip("decides:N", title="decides"),
         ],
     )
-    layers = alt.layer(intervals, lines, points.add_params(visible, zoom))
+    layers = alt.layer(intervals, lines, points.add_params(alone, zoom))
     figure = (
-        layers.add_params(panel, x_scale, y_scale)
+        layers.add_params(panel, x_scale, y_scale, *boxes)
         .properties(width="container", height=320)
+        .configure(background="white")
         .configure_axis(labelFontSize=12, titleFontSize=12)
         .configure_legend(labelFontSize=12)
     )
     specification: dict[str, Any] = figure.to_dict(validate=False)
     return specification
+
+
+def _listed(
+    methods: list[str], paper: str, epsilons: Mapping[tuple[str, str], str]
+) -> str:
+    """The expression of the proved epsilon of a curve, or of its method."""
+    ranges = [
+        epsilons.get((paper, name.split(", ")[0]), "not shown") for name in methods
+    ]
+    return f"{json.dumps(ranges)}[indexof({json.dumps(methods)}, datum.algorithm)]"
+
+
+def decided_by(method: str, claims: Iterable[Mapping[str, Any]]) -> str:
+    """The claim that a curve decides: the first of its figure that names the method."""
+    name = method.split(", ")[0]
+    for claim in claims:
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", claim["claim"]):
+            return f"{claim['verdict']}: {claim['claim']}"
+    return "no claim by itself"
+
+
+def _colours(methods: list[str]) -> alt.Color:
+    """The colours of all figures; a variant of a method has the method's."""
+    heads = {name: name.rpartition(", ")[0] for name in methods}
+    styles = looks.of(methods)
+    styles |= looks.of({*heads.values()} & looks.METHODS.keys())
+    looked = [styles.get(heads[name], styles[name])["color"] for name in methods]
+    scale = alt.Scale(domain=methods, range=looked)
+    legend = alt.Legend(orient="bottom", columns=2, labelLimit=240, symbolOpacity=1)
+    return alt.Color("algorithm:N", title="", scale=scale, legend=legend)
 
 
 def thinned(curves: pd.DataFrame) -> pd.DataFrame:
@@ -277,9 +347,14 @@ def _scaled(column: str, scale: str, floor: float) -> str:
 
 
 def _axis(scale: str) -> alt.Axis:
-    """An axis whose numbers are those of the data on either scale."""
-    power = "format(pow(10, datum.value), '.3~g')"
-    return alt.Axis(labelExpr=f"{scale} === 'logarithmic' ? {power} : datum.label")
+    """An axis whose numbers are those of the data, and round, on either scale."""
+    is_log = f"{scale} === 'logarithmic'"
+    places = [round(math.log10(m) + k, 4) for k in range(-12, 13) for m in (1, 2, 5)]
+    return alt.Axis(
+        labelExpr=f"{is_log} ? format(pow(10, datum.value), '.1~g') : datum.label",
+        values=alt.expr(f"{is_log} ? {places} : null"),
+        labelOverlap=True,
+    )
 
 
 def _free() -> alt.Scale:
@@ -298,12 +373,9 @@ def table(path: Path, headings: Mapping[str, str]) -> str:
     rows = pd.read_csv(path).replace({"paper": labels})
     columns = [column for column in headings if column in rows]
     rows = rows[columns].rename(columns=dict(headings))
-    for column in rows.select_dtypes("number"):
-        is_whole = rows[column].isna() | (rows[column] % 1 == 0)
-        if is_whole.all():
-            rows[column] = rows[column].astype("Int64")
-        else:
-            rows[column] = [float(f"{number:.4g}") for number in rows[column]]
+    for column in rows:
+        cells = [_shown(content) for content in rows[column]]
+        rows[column] = pd.Series(cells, dtype=object)
     html: str = to_html_datatable(
         rows,
         connected=False,
@@ -316,9 +388,19 @@ def table(path: Path, headings: Mapping[str, str]) -> str:
         lengthMenu=[15, 50, 200],
         stateSave=True,
         keys=True,
+        autoWidth=False,
         display_logo_when_loading=False,
     )
     return html
+
+
+def _shown(content: Any) -> str:
+    """A content of a cell: four digits of a number, and nothing if there is none."""
+    if pd.isna(content):
+        return ""
+    if isinstance(content, float) and content % 1:
+        return f"{content:.4g}"
+    return f"{content:.0f}" if isinstance(content, float) else str(content)
 
 
 def titles_of(panels: pd.Series) -> dict[str, str]:

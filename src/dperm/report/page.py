@@ -15,20 +15,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+from jinja2 import Environment
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.judge.judge import VERDICTS
+from dperm.present import drawing
 from dperm.present.tables import groups, short
 from dperm.report import texts
-from dperm.report.worth import NOISE_TABLES, true_epsilons, worth_in_words
+from dperm.report.worth import (
+    NOISE_TABLES,
+    true_epsilons,
+    worth_in_words,
+    worth_picture,
+)
 
 log = logging.getLogger(__name__)
 
-CLASSES = dict(  # of the verdicts
-    zip(VERDICTS, ("yes", "caveat", "open", "open", "no", "apart"), strict=True)
-)
+SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
+CLASSES = dict(zip(VERDICTS, SHADES, strict=True))
+WORTH_LABEL = "Proved bounds of epsilon of noise published for epsilon = 1, by method"
 ARENA = "arena"  # the folder of the comparison of methods
 
 
@@ -47,8 +54,38 @@ def report(config: schema.Config) -> list[Path]:
 
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
+    template = environment(folder).get_template("page.html")
+    return template.render(
+        judged=os.path.relpath(plan.results_folder(config, "claims.csv"), folder),
+        audits=sorted(plan.results_folder(config, "audit").glob("*.csv")),
+        board=leaders(config),
+        **answers(config, claims, folder),
+    )
+
+
+def answers(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.Row:
+    """Values of the first screens, by their names in the templates."""
     all_papers = [_paper(paper, claims, folder) for paper in texts.papers(config)]
     all_papers.sort(key=lambda paper: not paper["counted"])  # the arena comes last
+    prices = true_epsilons(config)
+    picture = ""
+    if len(prices):
+        picture = drawing.inline(worth_picture(prices), WORTH_LABEL)
+    return {
+        "papers": [paper for paper in all_papers if paper["counted"]],
+        "every": all_papers,
+        "arena": next((paper for paper in all_papers if paper["name"] == ARENA), None),
+        "epsilons": worth_in_words(prices),
+        "worth": picture,
+        "scale": config.scale.name,
+        "versions": store.versions(),
+        "marks": texts.MARKS,
+        "classes": CLASSES,
+    }
+
+
+def environment(folder: Path) -> Environment:
+    """What pages in a folder are made with: links are relative to it."""
     environment = texts.environment()
     environment.filters |= {
         "short": short,
@@ -57,20 +94,7 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
         "titled": lambda name: configuration.read("problem", name).title or name,
         "link": functools.partial(link, folder=folder),
     }
-    return environment.get_template("page.html").render(
-        papers=[paper for paper in all_papers if paper["counted"]],
-        every=all_papers,
-        arena=next((paper for paper in all_papers if paper["name"] == ARENA), None),
-        board=leaders(config),
-        epsilons=worth_in_words(true_epsilons(config)),
-        worth=link(plan.figures_folder(config, "worth.png"), folder),
-        audits=sorted(plan.results_folder(config, "audit").glob("*.csv")),
-        judged=os.path.relpath(plan.results_folder(config, "claims.csv"), folder),
-        scale=config.scale.name,
-        versions=store.versions(),
-        marks=texts.MARKS,
-        classes=CLASSES,
-    )
+    return environment
 
 
 def link(path: Path, folder: Path) -> str:

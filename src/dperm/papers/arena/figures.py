@@ -9,7 +9,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
 
+from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import ranking
 from dperm.papers.arena.ranking import BUDGETS, CONSTANT, LEFT_OUT, LOSSES
@@ -106,7 +108,7 @@ def drawn_guide(picks: pd.DataFrame) -> Drawing:
     counts = [
         max(1, picks[picks["loss"] == loss]["algorithm"].nunique()) for loss in LOSSES
     ]
-    size = (7.5, 1.6 + 0.34 * sum(counts))
+    size = (drawing.WIDTH, 1.4 + 0.34 * sum(counts))
     layout: dict[str, Any] = {"squeeze": False, "height_ratios": counts}
     figure, axes = plt.subplots(len(LOSSES), 1, figsize=size, **layout)
     rows: Rows = []
@@ -139,7 +141,9 @@ def drawn_guide(picks: pd.DataFrame) -> Drawing:
                 _written(axis, *place, text, pick["share"], is_best)
     figure.suptitle(
         f"Share of {ranking.DRAWS} draws of the data sets in which a method has the "
-        "least mean excess;\nbelow it, of the first, its mean above the least of a cell"
+        "least mean excess;\nbelow it, of the first, its mean above the least of a "
+        "cell",
+        fontsize=8.5,
     )
     return figure, rows
 
@@ -156,7 +160,7 @@ def _written(
 def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Excess by problem and method without tuning, one panel per epsilon.
 
-    A stroke marks a problem that a method cannot do, a cross an excess of 1 or more,
+    Hatching marks a problem that a method cannot do, a cross an excess of 1 or more,
     which is no better than the best constant, and a dot the least of a row.
     """
     table = outcomes(config, *product.sweeps)
@@ -168,7 +172,8 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     methods = ranking.standing(excesses)["algorithm"].tolist()
     epsilons = sorted(excesses.index.get_level_values("epsilon").unique())
     names = [*table.sort_values(["loss", "n"], kind="stable")["problem"].unique()]
-    size = (3.4 * len(epsilons) + 1.5, 2.4 + 0.16 * len(names))
+    titles = results.titles(config, names)
+    size = (drawing.WIDTH, 2.4 + 0.145 * len(names))
     figure, axes = plt.subplots(1, len(epsilons), figsize=size, squeeze=False,
                                 sharey=True)  # fmt: skip
     rows: Rows = []
@@ -178,17 +183,17 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
         panel_excesses = panel_excesses.reindex(index=names, columns=methods)
         numbers = panel_excesses.to_numpy(dtype=float)
         image = _heat(axis, np.log10(np.clip(numbers, 10**LOW, 10**HIGH)))
-        axis.set_xticks(range(len(methods)), methods, rotation=90, fontsize=8)
-        axis.set_yticks(range(len(names)), names, fontsize=8)
+        axis.set_xticks(range(len(methods)), methods, rotation=90)
+        axis.set_yticks(range(len(names)), [titles[name].title for name in names])
         for k, j in zip(*np.nonzero(np.isnan(numbers)), strict=True):
             axis.plot(
-                [j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7
+                [j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.5", linewidth=0.7
             )
         for k, j in zip(*np.nonzero(numbers >= 1), strict=True):
-            axis.plot(j, k, "kx", markersize=3, markeredgewidth=0.6)
+            axis.plot(j, k, "kx", markersize=2.5, markeredgewidth=0.5)
         for k, row in enumerate(numbers):
             if np.isfinite(row).any():
-                axis.plot(np.nanargmin(row), k, "k.", markersize=4)
+                axis.plot(np.nanargmin(row), k, "k.", markersize=3)
         axis.set_title(f"$\\epsilon$ = {epsilon:g}")
         rows += [
             _row(f"epsilon {epsilon:g}", f"{name}: {method}", epsilon, excess)
@@ -200,7 +205,8 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     bar.set_ticklabels([f"{10**tick:g}" for tick in ticks])
     bar.set_label(
         "excess: 0 is as good as without privacy, 1 is the best constant\n"
-        "dot: least of a row; cross: no better than the constant; stroke: cannot do it"
+        "dot: least of a row; cross: no better than the constant; "
+        "hatched: cannot do it"
     )
     return figure, rows
 
@@ -211,8 +217,7 @@ def _heat(axis: Axes, shades: np.ndarray) -> Any:
     image_style: Any = {
         "aspect": "auto",
         "interpolation": "none",
-        "vmin": LOW,
-        "vmax": HIGH,
+        "norm": TwoSlopeNorm(0.0, LOW, HIGH),  # its middle is the best constant
     }
     return axis.imshow(shades, cmap="RdYlBu_r", **image_style)
 
@@ -232,7 +237,7 @@ def ranks(
     """
     errors = ranking.cells(counted(config), LEFT_OUT, epsilon)
     losses = errors.index.get_level_values("loss")
-    figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
+    figure, axes = plt.subplots(2, 1, figsize=(6.5, 4.6), squeeze=False)
     rows: Rows = []
     for axis, loss in zip(axes.flat, LOSSES, strict=True):
         mine = errors[losses == loss].dropna(axis=1, how="all")
@@ -262,7 +267,6 @@ def _differences(axis: Axes, mean_ranks: pd.Series, critical_difference: float) 
         text: Any = {
             "ha": "right" if is_left else "left",
             "va": "center",
-            "fontsize": 8,
         }
         axis.text(side, height, f" {name} ", **text)
     ends = np.searchsorted(positions, positions + critical_difference, side="right") - 1
@@ -279,8 +283,8 @@ def _differences(axis: Axes, mean_ranks: pd.Series, critical_difference: float) 
     axis.spines["top"].set(visible=True, position=("data", 0), bounds=(1, count))
     axis.xaxis.set_ticks_position("top")
     axis.set_xticks(range(1, count + 1))
-    axis.tick_params(labelsize=8, pad=1)
+    axis.tick_params(pad=1)
     if math.isfinite(critical_difference):
-        below = "mean rank, the best on the left; "
-        below += f"critical difference {critical_difference:.2f}"
+        below = "mean rank, the best on the left; a bar joins methods that do not "
+        below += f"differ at 5 % (by less than {critical_difference:.2f})"
         axis.set_title(f"{axis.get_title()}\n{below}")

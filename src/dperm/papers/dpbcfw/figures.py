@@ -25,7 +25,7 @@ LARGER = (
     "of size $\\eta$ for each of K nodes,\nso that $\\|x\\|_1$ reaches K $\\eta$, "
     "where FW keeps to $\\eta$."
 )
-_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#C68900", "#4B9DCB")
 NOISES = {
     "none": "no noise",
     "stated": "noise as printed",
@@ -44,7 +44,7 @@ FAMILIES: dict[str, Callable[[Any], str]] = {  # key of a family: label of a cur
 FAMILY_MARKS = ("K = ", "epsilon$ = ", " : ", "m = ")  # in labels of ordered families
 IN_WORDS = {"percent": "density", "updates": "update"}  # fields of a panel's name
 OF_ALL = ("d", "n", "density", "share", "problem")  # keys of panels that FW has too
-SIZES = {2: (4.0, 2.3), 3: (3.1, 2.7)}  # of a panel, by the number in a row
+SIZES = {2: (3.4, 1.9), 3: (2.3, 2.2)}  # of a panel, by the number in a row
 Curve = tuple[str, pd.DataFrame]  # label, runs
 Cell = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, curves
 
@@ -59,8 +59,8 @@ def losses(cells: Iterable[Cell], columns: int, size: tuple[float, float]) -> Pi
             rows += drawing.against(runs, "iteration", "relative", panel, label)
     points = drawing.frame(rows)
     axes = {"xlabel": "iteration", "ylabel": "loss / loss at 0", "yscale": "log"}
-    layout = {"columns": columns, "size": size, "note": explained(points)}
-    return _picture(points, titles, axes, **layout)
+    layout = {"columns": columns, "size": size, "shared": "row"}
+    return _picture(points, titles, axes, note=explained(points), **layout)
 
 
 def _picture(
@@ -241,7 +241,7 @@ def samples(config: Config, product: Product, problems: list[str]) -> Picture:
     points = drawing.frame(rows)
     heads = {name: name.partition(":")[0] for name in points["algorithm"].unique()}
     styles = hues(dict.fromkeys(heads.values()))
-    picture = _picture(points, titles, axes, labels=labels, columns=2, size=(4.0, 2.5))
+    picture = _picture(points, titles, axes, labels=labels, columns=2, size=(3.4, 2.1))
     return replace(
         picture,
         styles={name: styles[head] for name, head in heads.items()},
@@ -260,6 +260,15 @@ def slope(runs: pd.DataFrame) -> str:
 
 # --- Corollary 1 and Remark 4 ---------------------------------------------------------
 
+TRAFFIC = {  # looks; up and down along a run nearly coincide
+    "measured, T of Theorem 4": looks.style("#0072B2", "-", "o"),
+    "measured, T tuned": looks.style("#D55E00", "-", "s"),
+    "Corollary 1": looks.style("#009E73", "--", "^"),
+    "one-shot sketch": looks.style("#595959", "-.", "D"),
+    "up, measured": looks.style("#D55E00", "-", "v"),
+    "up, if each were sent": looks.style("#CC79A7", "--", "P"),
+    "down, measured": looks.style("#332288", ":", "x"),
+}
 HEAD = 16  # bytes of a message besides its numbers: their count and a signed index
 
 
@@ -307,12 +316,14 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     )
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    layout = {"own": panel_axes, "columns": len(budgets), "size": (4.5, 2.9)}
-    return _picture(drawing.frame(rows), titles, axes, **layout)
+    layout: dict[str, Any] = {"own": panel_axes, "columns": len(budgets)}
+    layout["size"] = (3.4, 2.2)
+    return Picture(drawing.frame(rows), titles, axes, styles=TRAFFIC, **layout)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
 
+SHOWN = ("figure 5", "figure 6")  # in the picture
 TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
 PLAIN: dict[str, Any] = {"epsilon": 1.0, "split": 0.5, "sketch": 80, "nodes": 4}
 VARIED: dict[str, tuple[str, tuple[float, ...]]] = {  # what Figures 5 to 8 vary
@@ -333,7 +344,8 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figures 3 and 5 to 9 against eta, one row a figure, one column a reading.
 
     Where eta is ||x_true||_1 the panels show its mean over the draws; that of Figure 9
-    is a share of ||w*||_1. The picture is of the largest T; the data have every T.
+    is a share of ||w*||_1. The picture is of ``SHOWN`` at the largest T; the data have
+    every figure and every T.
     """
     shared, private, on_data, finer = (read(config, name) for name in product.sweeps)
     lines: list[tuple[str, str, pd.DataFrame, str]] = []  # name, title, runs, varied
@@ -350,7 +362,6 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
         lines.append((str(name), titles[str(name)].title, rescaled, "figure 5"))
     rows = Rows()
     panel_titles = dict[str, str]()
-    panel_axes = dict[str, dict[str, Any]]()
     for name, title, runs, varied in lines:
         for (objective, per), words in READINGS.items():
             reading_runs = where(runs, objective=objective, per=per)
@@ -360,18 +371,19 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
                     rows += drawing.against(
                         curve_runs, "radius", "relative", panel, label
                     )
-                if runs["iterations"].max() == T:
-                    label = "$\\eta$"
-                    if "problem" in runs:
-                        label = "$\\eta$ / $\\|w^*\\|_1$"
-                    panel_titles[panel] = words
-                    panel_axes[panel] = {"xlabel": label, "ylabel": title}
+                if name in SHOWN and runs["iterations"].max() == T:
+                    panel_titles[panel] = f"{title}: {words}"
     points = drawing.frame(rows)
-    note = explained(points) or "final loss / loss at 0"
-    layout = {"own": panel_axes, "columns": 4, "size": (2.6, 1.6), "note": note}
-    return _picture(
-        points, panel_titles, {"xscale": "log", "ylim": (0.0, TOP)}, **layout
-    )
+    seen = points[points["panel"].isin(panel_titles)]
+    axes: dict[str, Any] = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
+    axes |= {"xscale": "log", "ylim": (0.0, TOP)}
+    layout: dict[str, Any] = {
+        "columns": 2,
+        "size": (3.4, 1.7),
+        "shared": "all",
+        "note": explained(seen),
+    }
+    return _picture(points, panel_titles, axes, **layout)
 
 
 def _with_more(few: pd.DataFrame, many: pd.DataFrame) -> pd.DataFrame:

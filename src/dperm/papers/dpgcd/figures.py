@@ -49,7 +49,8 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
         rows.append(bar | {"algorithm": "alpha", "x": alpha, "role": "upright"})
     axes = {"xlabel": "$|w^*_j|$", "ylabel": "coordinates", "yscale": "log"}
     bars = drawing.frame(pd.DataFrame(rows, columns=[*drawing.COLUMNS, "role"]))
-    return Picture(bars, panel_titles, axes, is_named=True, note=told(gone, titles))
+    note = told(gone, titles)
+    return Picture(bars, panel_titles, axes, size=(2.3, 1.8), is_named=True, note=note)
 
 
 def quasi_sparse(sizes: np.ndarray) -> float:
@@ -77,7 +78,8 @@ def growth(config: Config, product: Product, problems: list[str]) -> Picture:
         rows += drawing.values(panel, "w = 0", [np.nan], [1.0], "level")
     titles = {panel: title for panel, (_, title, _) in panels.items()}
     axes = {"ylabel": "excess / that of $w$ = 0", "yscale": "log"}
-    return Picture(drawing.frame(rows), titles, axes, panel_axes, is_named=True)
+    points = drawing.frame(rows)
+    return Picture(points, titles, axes, panel_axes, size=(3.4, 2.1), is_named=True)
 
 
 def selection(config: Config, product: Product, problems: list[str]) -> Picture:
@@ -116,7 +118,7 @@ def selection(config: Config, product: Product, problems: list[str]) -> Picture:
         "exact law": style("#0072B2", "-", "o"),
         "runs": style("#D55E00", "", "s"),
         "log p": style("#0072B2", ":"),
-        "power of p": style("#999999", ":"),
+        "power of p": style("#757575", ":"),
     }
     return Picture(
         drawing.frame(rows),
@@ -124,7 +126,7 @@ def selection(config: Config, product: Product, problems: list[str]) -> Picture:
         axes,
         {"both": {"yscale": "log"}},
         columns=2,
-        size=(4.2, 3.2),
+        size=(3.4, 2.6),
         styles=styles,
         note="dotted: like log p (blue) and like a power of p (grey), through the ends",
     )

@@ -27,11 +27,11 @@ from dperm.present.tables import where
 
 RECORDS = {"xlabel": "records n", "xscale": "log", "yscale": "log"}
 PRICES: dict[tuple[float, str], tuple[str, Style]] = {
-    (1.0, PAPER): (r"$\epsilon$ = 1, published", style("#D55E00", ":", "o")),
+    (1.0, PAPER): (r"$\epsilon$ = 1, published", style("#D55E00", "--", "o")),
     (1.0, STRICT): (r"$\epsilon$ = 1, strict", style("#D55E00", "-", "o")),
-    (8.0, PAPER): (r"$\epsilon$ = 8, published", style("#0072B2", ":", "s")),
+    (8.0, PAPER): (r"$\epsilon$ = 8, published", style("#0072B2", "--", "s")),
     (8.0, STRICT): (r"$\epsilon$ = 8, strict", style("#0072B2", "-", "s")),
-    (math.inf, "none"): ("no noise", style("#000000", "--", "D")),
+    (math.inf, "none"): ("no noise", style("#000000", "-.", "D")),
 }
 
 
@@ -50,7 +50,7 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Pictur
         {f"d = {d:g}": f"$d$ = {d:g}" for d in sorted(table["d"].unique())},
         {**RECORDS, "ylabel": "excess risk"},
         styles=drawing.family([f"p = {p:g}" for p in sorted(table["p"].unique())]),
-        is_shared=True,
+        shared="all",
         note="dotted: the shape of the lower bound",
     )
 
@@ -107,9 +107,9 @@ def rates(
         titles,
         {**RECORDS, "ylabel": "excess / that of $w$ = 0"},
         columns=len(norms),
-        size=(3.1, 2.3),
+        size=(2.3, 1.9),
         styles=drawing.family(list(curve_names.values())),
-        is_shared=True,
+        shared="all",
         note="dotted: the theorem's bound, moved to the first point below one half",
     )
 
@@ -139,7 +139,7 @@ def clock(
         RECORDS,
         panel_axes,
         columns=2,
-        size=(4.2, 3.2),
+        size=(3.4, 2.6),
         note="dotted: linear in n",
     )
 
@@ -176,9 +176,9 @@ def transition(
             "yscale": "log",
         },
         columns=2,
-        size=(4.2, 3.2),
+        size=(3.4, 2.6),
         styles=drawing.family(names),
-        is_shared=True,
+        shared="all",
     )
 
 
@@ -211,12 +211,12 @@ def hard(
         titles,
         {**RECORDS, "ylabel": "excess / that of $w$ = 0"},
         columns=2,
-        size=(4.2, 1.9),
+        size=(3.4, 1.7),
         styles={
             f"epsilon = {e:g}, {kind}": style
             for (e, kind), (_, style) in PRICES.items()
         },
         labels=labels,
-        is_shared=True,
+        shared="all",
         note="dotted: the theorem's bound, moved to the first point below one half",
     )

@@ -39,11 +39,11 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
     for regime, regime_rows in table.groupby("regime", sort=False):
         excess_panel = f"{regime}: excess"
         gain_panel = f"{regime}: gain"
-        titles |= {excess_panel: TITLES[str(regime)], gain_panel: "Gain"}
-        rows += _excess(excess_panel, regime_rows, styles)
+        rows += _excess(excess_panel, regime_rows, styles, labels)
         law = tables.of_law(regime_rows)
         worse, better = regime_rows["algorithm"].unique()
-        panel_axes[gain_panel] = {"ylabel": f"{worse} / {better}"}
+        panel_axes[gain_panel] = {"ylabel": f"{worse} /\n{better}"}
+        titles |= {excess_panel: TITLES[str(regime)], gain_panel: f"Gain of {better}"}
         means = law.groupby(["n", "algorithm", "d"])["excess"].mean()
         for n in sorted(law["n"].unique()):
             name = f"{worse} / {better} (n = {n})"
@@ -52,13 +52,13 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
             styles[name] = style("#882255", _stroke(n), "o")
             fit = fits.get((regime, n))
             power = f": $d^{{\\,{fit['exponent']:.2f}}}$" if fit else ""
-            labels[gain_panel, name] = f"$n = 2^{{{int(np.log2(n))}}}${power}"
+            labels[gain_panel, name] = f"{_power_of_two(n)}{power}"
         for key, ratio in tables.row_ratios(law).items():
             name, stroke = ROWS[key]
             rows += drawing.values(gain_panel, name, ratio.index, ratio, "curve")
             styles[name] = style("#595959", stroke)
             power = f"$d^{{\\,{tables.slope(list(ratio.index), ratio):.2f}}}$"
-            labels[gain_panel, name] = f"{name}: {power}"
+            labels[gain_panel, name] = f"{name}, {power}"
     axes = {"xlabel": "$d$", "ylabel": "excess / start"}
     axes |= {"xscale": "log", "yscale": "log"}
     return Picture(
@@ -67,11 +67,12 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
         axes,
         panel_axes,
         columns=2,
-        size=(4.6, 2.9),
+        size=(3.4, 2.4),
         styles=styles,
         labels=labels,
         is_named=True,
         ticks=sorted(table["d"].unique()),
+        note="line: expectation; dot: draws of the law; cross: runs of the solver",
     )
 
 
@@ -79,7 +80,16 @@ def _stroke(n: int) -> str:
     return "-" if n > SMALL else "--"
 
 
-def _excess(panel: str, table: pd.DataFrame, styles: dict[str, Style]) -> Rows:
+def _power_of_two(n: int) -> str:
+    return f"$n = 2^{{{int(np.log2(n))}}}$"
+
+
+def _excess(
+    panel: str,
+    table: pd.DataFrame,
+    styles: dict[str, Style],
+    labels: dict[tuple[str, str], str],
+) -> Rows:
     """Excess over its start: expected, drawn from the law, and run by the solver."""
     rows = Rows()
     colours = looks.of(table["algorithm"].unique())
@@ -88,6 +98,7 @@ def _excess(panel: str, table: pd.DataFrame, styles: dict[str, Style]) -> Rows:
         first_rows = runs.groupby("d")[["expected", "start"]].first()
         expected = first_rows["expected"] / first_rows["start"]
         line = f"{name} (n = {n})"
+        labels[panel, line] = f"{name}, {_power_of_two(n)}"
         rows += drawing.values(panel, line, expected.index, expected, "curve")
         styles[line] = style(colours[name]["color"], _stroke(n))
         for source, mark in (("law", "o"), ("solver", "x")):
@@ -134,4 +145,14 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
     panel_titles = {
         name: title for name, title in LENGTHS.items() if name in {*table["length"]}
     }
-    return Picture(drawing.frame(rows), panel_titles, axes, columns=2, styles=styles)
+    return Picture(
+        drawing.frame(rows),
+        panel_titles,
+        axes,
+        columns=2,
+        size=(3.1, 2.7),
+        styles=styles,
+        shared="all",
+        ticks=(-1, -0.5, 0, 0.5, 1),
+        note="dotted: exact expectation",
+    )
