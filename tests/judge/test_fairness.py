@@ -120,7 +120,7 @@ class Court:
         for null in self.claim.nulls:
             is_change = isinstance(null, dict)
             changed = self.claim.changed(null) if is_change else self.claim
-            text = changed.number if is_change else null
+            text = changed.estimate if is_change else null
             yield self.read(changed, text, numbers)
 
     def chance(self, centres):
