@@ -303,7 +303,7 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         return
     with _refusing():
         given = [word for word in arguments if word not in flags]
-        keys = [composition.spelt(word, several=True) for word in given]
+        keys = [composition.hydra_override(word, several=True) for word in given]
         text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):

@@ -288,7 +288,7 @@ def test_the_first_line_answers_and_a_picture_and_a_page_are_written(mine, caplo
     assert not re.search(r'(?:src|href)="(?!data:)', page)
     said = [record.getMessage() for record in caplog.records]
     grid = len(planned(parse(words))[1][0].grid)  # moments cannot do this
-    count = 2 * (2 * 2 + race.TUNED * grid)
+    count = 2 * (2 * 2 + race.TUNING_RUNS * grid)
     (before,) = (k for k, line in enumerate(said) if "methods: about" in line)
     (after,) = (k for k, line in enumerate(said) if "1 of 2 methods have run" in line)
     assert said[before].startswith(f"{count} fits of 1 methods: about ")

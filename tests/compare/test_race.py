@@ -113,7 +113,7 @@ def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
 
     monkeypatch.setattr(Case, "fit", fit)
     race.rows(made, method, [5.0], 3, 4, tunings=["grid"])
-    assert len(seen - {*found["run_seed"]}) == race.TUNED == race.tries(made)
+    assert len(seen - {*found["run_seed"]}) == race.TUNING_RUNS == race.tries(made)
 
 
 def test_every_setting_that_was_tried_has_rows(monkeypatch):
@@ -125,7 +125,7 @@ def test_every_setting_that_was_tried_has_rows(monkeypatch):
     found = pd.DataFrame(rows)
     tried = found[found["tuning"] == race.TRIED]
     ran = tried[tried["status"] == "ok"].groupby("setting")["excess"]
-    assert (ran.count() == race.TUNED).all() and len(ran) == 2
+    assert (ran.count() == race.TUNING_RUNS).all() and len(ran) == 2
     (gap,) = tried[tried["status"] == "gap"].to_dict("records")
     assert gap["setting"] == "curvature 1000" and gap["reason"]
     assert {*found[found["tuning"] == "grid"]["setting"]} == {ran.mean().idxmin()}

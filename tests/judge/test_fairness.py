@@ -15,10 +15,10 @@ from dperm.core.experiment.config import compose
 from dperm.judge.claims import groups, made
 from dperm.judge.judge import (
     FAILS,
-    HELD,
     HOLDS,
     NEARLY,
     OPEN,
+    SUPPORTED,
     VERDICTS,
     Finding,
     combined,
@@ -89,7 +89,7 @@ def verdicts(claim, numbers, centres):
 
 def passing(found, null_places=()):
     """The share of draws in which a claim holds, and none of its nulls as well."""
-    held = np.isin(found, [VERDICTS.index(one) for one in HELD])
+    held = np.isin(found, [VERDICTS.index(one) for one in SUPPORTED])
     for null_place in null_places:
         held &= null_place > found
     return float(held.mean())
@@ -120,7 +120,7 @@ class Court:
         for null in self.claim.nulls:
             is_change = isinstance(null, dict)
             changed = self.claim.changed(null) if is_change else self.claim
-            text = changed.number if is_change else null
+            text = changed.estimate if is_change else null
             yield self.read(changed, text, numbers)
 
     def chance(self, centres):

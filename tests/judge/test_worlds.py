@@ -9,7 +9,7 @@ import pytest
 
 from dperm.core.experiment.config import compose
 from dperm.judge.claims import groups
-from dperm.judge.judge import HELD, VERDICTS, judged
+from dperm.judge.judge import SUPPORTED, VERDICTS, judged
 from dperm.judge.words import ends
 from dperm.report import claims, texts
 
@@ -86,7 +86,7 @@ WORLDS = {
 def noticed(claim, tables, arguments):
     """Names of the worlds that a claim that holds notices."""
     found = judged(claim, tables, arguments)
-    if found.verdict not in HELD:
+    if found.verdict not in SUPPORTED:
         return []
     seen, first = [], claim.read()[found.shown]
 
@@ -129,7 +129,7 @@ def seen():
             most = max(len(groups(part.each)) for part in parts)
             if most > MANY or not any(part.table for part in parts):
                 continue
-            if judged(claim, tables, arguments).verdict in HELD:
+            if judged(claim, tables, arguments).verdict in SUPPORTED:
                 name = f"{config.paper.name} {claim.source} {claim.statement}"
                 found[name] = noticed(claim, tables, arguments)
     return found

@@ -65,7 +65,7 @@ class Run(dp_cd.Run):
     "helper_of_mine.py": "def scaled(weights):\n    grown = weights * 1.5\n"
     "    return grown\n",
 }
-LANES = "results/tiny/diabetes"
+PARTS = "results/tiny/diabetes"
 
 
 def forget():
@@ -114,7 +114,7 @@ def parts():
 
 
 def test_a_renamed_local_is_kept_and_nothing_is_computed_again(project, caplog):
-    before = parts(), read_table(Path(LANES, "own/tune.parquet"))
+    before = parts(), read_table(Path(PARTS, "own/tune.parquet"))
     edited("helper_of_mine.py", "grown", "larger")
     assert len(adopt.adopt(configured())) == 1
     assert {name.split("/")[0] for name in before[0] ^ parts()} == {"own"}
@@ -122,7 +122,7 @@ def test_a_renamed_local_is_kept_and_nothing_is_computed_again(project, caplog):
     caplog.clear()
     stages.solve(configured("solver=own"))
     assert caplog.text.count(", 0 computed") == 2
-    after = read_table(Path(LANES, "own/tune.parquet"))
+    after = read_table(Path(PARTS, "own/tune.parquet"))
     assert (before[1]["config_digest"] != after["config_digest"]).all()
     assert difference(before[1], after) == ("", True)
 
@@ -154,7 +154,7 @@ def test_a_mended_accountant_that_finds_the_same_noise_keeps_settings(
     project, caplog, monkeypatch
 ):
     monkeypatch.setattr("dperm.pipeline.digests.noise", lambda *given: "mended")
-    for more, reused in ([], ", 0 computed"), (["problem.privacy.epsilon=2"], ": 0 la"):
+    for more, reused in ([], ", 0 computed"), (["problem.privacy.epsilon=2"], ": 0 se"):
         caplog.clear()
         stages.tune(configured("solver=dp_cd", *more))
         assert "calibrating 2 noises" in caplog.text and reused in caplog.text

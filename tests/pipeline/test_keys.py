@@ -57,7 +57,7 @@ def test_stored_points_carry_the_privacy_of_their_problem(configured, name):
 
     def parts(*overrides):
         narrow = ("paper.small_problems=[diabetes,breast_cancer]", "scale=smoke")
-        swept = stages.Swept(configured("paper=dpcd", *narrow, *overrides), name)
+        swept = stages.SweepRun(configured("paper=dpcd", *narrow, *overrides), name)
         return {str(task[2]) for task in swept.tasks()}
 
     assert not parts() & parts("problem.privacy.epsilon=1.5")
@@ -95,7 +95,7 @@ def test_a_view_shows_what_its_scope_holds_and_refuses_all_else(config):
 
 
 def test_a_sweep_that_reads_beyond_its_key_ends(config, monkeypatch):
-    swept = stages.Swept(config, "theorem")
+    swept = stages.SweepRun(config, "theorem")
     monkeypatch.setattr(
         swept, "function", lambda config, point, seed, **_: {"a": config.paper.claims}
     )

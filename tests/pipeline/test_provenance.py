@@ -13,7 +13,7 @@ from dperm.core.experiment.locate import available
 from dperm.core.experiment.tune import tuning_units
 from dperm.core.experiment.unit import part_key
 from dperm.pipeline import digests, inputs, jobs
-from dperm.pipeline.stages import Swept
+from dperm.pipeline.stages import SweepRun
 from dperm.store import closure
 
 
@@ -268,7 +268,7 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
     def keys():
         return {
             (point["solver"], point["n"], point["d"], replicate): key
-            for point, replicate, key in Swept(config, "rates").tasks()
+            for point, replicate, key in SweepRun(config, "rates").tasks()
         }
 
     before, whole, known = keys(), RATES(), digests.section
@@ -308,4 +308,6 @@ def test_a_folder_named_like_a_word_of_the_package_is_in_no_key():
     """Such as the folder ``solvers`` of these tests, which is on Python's path."""
     found = importlib.util.find_spec("solvers")
     assert Path(found.origin).is_relative_to(Path(__file__).parents[1])
-    assert "solvers" not in digests.looked_up(jobs.OPTIMISING, spelt=["least_squares"])
+    assert "solvers" not in digests.looked_up(
+        jobs.OPTIMISING, option_words=["least_squares"]
+    )

@@ -17,7 +17,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY
 from dperm.core.parallel import forked
 from dperm.pipeline import jobs, makers, scopes, stages
-from dperm.pipeline.stages import Swept
+from dperm.pipeline.stages import SweepRun
 
 
 def power(config, point, seed, base=2.0):
@@ -44,7 +44,7 @@ def swept(configured, monkeypatch):
         lambda config, kind, name: known.get(name) or real(config, kind, name),
     )
     monkeypatch.setattr(
-        stages.Swept,
+        stages.SweepRun,
         "code_of",
         lambda self, point: f"1{[codes.get(k) for k in self._solvers(point)]}",
     )
@@ -83,13 +83,13 @@ def test_rows_of_every_point_and_replicate_are_kept_when_it_grows(swept, caplog)
 
 def test_large_points_come_first(swept, monkeypatch):
     """With more workers than one a long point at the end would be waited for."""
-    began, real = [], Swept.measured
+    began, real = [], SweepRun.measured
 
     def noted(self, task):
         began.append(task[0]["n"])
         return real(self, task)
 
-    monkeypatch.setattr(Swept, "measured", noted)
+    monkeypatch.setattr(SweepRun, "measured", noted)
     stages.sweep(swept(powers([1, 3, 2])))
     assert began == [3] * 6 + [2] * 6 + [1] * 6
 
@@ -169,10 +169,10 @@ def test_arrays_that_changed_are_noticed_by_points_that_stand_apart(swept, monke
     config = swept(pairs(["diabetes"], {"dp_cd": 1.0}, prepared=["red_wine"]))
     read = type("Read", (), {"meta": {"digest": "1"}})
     monkeypatch.setattr(stages.data, "load_prepared", lambda *_: read)
-    ((_, _, before),) = Swept(config, "powers").tasks()
-    assert Swept(config, "powers").tasks()[0][2] == before
+    ((_, _, before),) = SweepRun(config, "powers").tasks()
+    assert SweepRun(config, "powers").tasks()[0][2] == before
     read.meta = {"digest": "2"}
-    assert Swept(config, "powers").tasks()[0][2] != before
+    assert SweepRun(config, "powers").tasks()[0][2] != before
 
 
 # --- workers --------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.core.solvers.capabilities import kept_sparse, obstacle
 from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_sgd, dp_skgd, dp_svrg
 from solvers import twins
-from solvers.test_twins import CASES, LANES, NOISE, thin_data
+from solvers.test_twins import CASES, NOISE, SETTINGS, thin_data
 
-STEPS, CLIPS = LANES.T
+STEPS, CLIPS = SETTINGS.T
 SKETCHES = {n: case.made for n, case in CASES.items() if case.algorithm == "dp_skgd"}
 
 

@@ -40,7 +40,7 @@ from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows
 from solvers import twins
 
-LANES = np.array([(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)])  # step, clip
+SETTINGS = np.array([(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)])  # step, clip
 NOISE, DELTA = 0.7, 1e-6
 EXACT = {"rtol": 1e-9, "atol": 1e-10}
 
@@ -144,7 +144,7 @@ FORMS = [
 def test_settings(name, form, loss):
     """Scales, clips, draws and the order of the steps, under every penalty."""
     case, (X, y) = CASES[name], (raw_data if form == "dense" else thin_data)(loss)
-    steps, clips = LANES.T * [[case.slow], [1.0]]
+    steps, clips = SETTINGS.T * [[case.slow], [1.0]]
     A = X if form == "dense" else sparse.csc_array(X)
     for penalty in PENALTIES.values():
         problem = build("small", A, y, loss, penalty, 1.0, 1e-4)

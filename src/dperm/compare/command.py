@@ -33,7 +33,7 @@ USUAL = {  # methods if none is named, by whether labels are classes
 }
 JSON = "--json"  # print the table's rows as JSON
 HTML = "--html"  # write one page with answer, picture and table
-FEWEST = 10  # records, of which a fifth is held out
+MIN_RECORDS = 10  # records, of which a fifth is held out
 NO_RELEASE = (
     "Ranges and classes that you did not declare, settings of a grid and all of these\n"
     "numbers are read off your data, and no epsilon pays for that: they are for you\n"
@@ -347,9 +347,9 @@ def _case(request: Request) -> Case:
     path = Path(request.problem)
     X, y, names = _read(request)
     classes = np.unique(y)
-    if len(y) < FEWEST:
+    if len(y) < MIN_RECORDS:
         raise ConfigError(
-            f"{path.name}: expected {FEWEST} records or more, found {len(y)}"
+            f"{path.name}: expected {MIN_RECORDS} records or more, found {len(y)}"
         )
     if len(classes) < 2:
         raise ConfigError(f"{path.name}: target: expected labels that differ")

@@ -48,12 +48,12 @@ log = logging.getLogger(__name__)
 
 TUNINGS = ("default", "grid")
 TRIED = "tried"  # of a row: the run of a setting of the grid, on a seed that chooses
-HELD = 0.2  # share of records that are held out, and their seed
+HELD_OUT_SHARE = 0.2  # share of records that are held out, and their seed
 SPLIT = 20240219
-TUNED = 3  # runs of every setting of a grid
+TUNING_RUNS = 3  # runs of every setting of a grid
 SLOW = 200_000  # entries of X from which that is one, as noise decides less there
 LONG = 3.0  # seconds of a fit, which is not made twice to foretell its time
-LARGEST = 2**27  # entries of X, which is dense so that it is centred
+MAX_ENTRIES = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be
 COLUMNS = [  # of a run
     "problem",
@@ -95,7 +95,7 @@ OF_TRY = [  # columns of try.csv
     "status",
     "reason",
 ]
-ENDS = {"constant": "the best constant", "no privacy": "without privacy"}
+REFERENCES = {"constant": "the best constant", "no privacy": "without privacy"}
 Row = dict[str, Any]
 
 
@@ -125,9 +125,9 @@ class Case:
 
         Raises ValueError if X (n, p), dense or sparse, has too many entries.
         """
-        if np.prod(X.shape) > LARGEST:
+        if np.prod(X.shape) > MAX_ENTRIES:
             raise ValueError(
-                f"{name}: expected at most {LARGEST} entries, found {X.shape[0]} x "
+                f"{name}: expected at most {MAX_ENTRIES} entries, found {X.shape[0]} x "
                 f"{X.shape[1]}: without privacy, columns are centred and kept dense"
             )
         X = door.table(X).values
@@ -150,7 +150,7 @@ class Case:
             )
             y = y - label_origin
         X, X_held, y, y_held = train_test_split(
-            X - origin, y, test_size=HELD, random_state=SPLIT
+            X - origin, y, test_size=HELD_OUT_SHARE, random_state=SPLIT
         )
         return cls(name, X, y, X_held, y_held, loss, declared, origin, label_origin)
 
@@ -303,7 +303,7 @@ def rows(
     that choose from the grid have rows too.
     """
     fixed = case.known(method.name)
-    drawn = [word % 2**32 for word in seeds_of(seed, TUNED + fresh)]
+    drawn = [word % 2**32 for word in seeds_of(seed, TUNING_RUNS + fresh)]
     all_rows: list[Row] = []
     for epsilon in unique(epsilons):
         for tuning in unique(tunings):
@@ -318,7 +318,7 @@ def rows(
                             {**tried, **run} for _, runs in trials for run in runs
                         ]
                     setting = _least(trials)
-                runs = list(_runs(case, method, epsilon, setting, drawn[TUNED:]))
+                runs = list(_runs(case, method, epsilon, setting, drawn[TUNING_RUNS:]))
             except ValueError as error:
                 gap = {"status": "gap", "reason": str(error)}
                 if isinstance(error, UnsuitedError):
@@ -330,7 +330,7 @@ def rows(
 
 def tries(case: Case) -> int:
     """How often every setting of a grid runs."""
-    return TUNED if case.X.size < SLOW else 1
+    return TUNING_RUNS if case.X.size < SLOW else 1
 
 
 def fits(case: Case, method: Method, fresh: int, tunings: Sequence[str]) -> int:
@@ -482,7 +482,7 @@ def means(
     method's label. Both ends have one row a problem, and no epsilon.
     """
     table = []
-    names = {**labels, **ENDS}
+    names = {**labels, **REFERENCES}
     runs = runs.reindex(columns=COLUMNS)
     for _, group in runs.groupby([*keys], sort=False, dropna=False):
         shared = group.iloc[0].drop(["excess", "run_seed"]).to_dict()

@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 HOLDS, NEARLY, OPEN, PENDING, FAILS, NOTHING = Verdict
 VERDICTS = tuple(Verdict)
-HELD = (HOLDS, NEARLY)
+SUPPORTED = (HOLDS, NEARLY)
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ def _under_one(
     finding = _combined(claim, tables, arguments, claim.estimate, whole=whole)
     # A number without an interval decides nothing, but its null may hold all the same.
     is_bare = any(number.bare for number in finding.numbers.values())
-    for null in claim.nulls if finding.verdict in HELD or is_bare else ():
+    for null in claim.nulls if finding.verdict in SUPPORTED or is_bare else ():
         changed = claim.changed(null) if isinstance(null, dict) else claim
         null_number = changed.estimate if isinstance(null, dict) else null
         verdict_of_null = _combined(
             changed, tables, arguments, null_number, finding.numbers
         ).verdict
         better = min(verdict_of_null, finding.verdict, key=VERDICTS.index)
-        if verdict_of_null in HELD and better == verdict_of_null:
+        if verdict_of_null in SUPPORTED and better == verdict_of_null:
             return replace(finding, verdict=NOTHING, reason=worded(null))
     return finding
 
@@ -212,7 +212,7 @@ def _of_readings(claim: Claim, findings: dict[str, Finding]) -> Finding:
     some do, one that is undecided if that is why, and else the one nearest to holding.
     """
     verdicts = {name: finding.verdict for name, finding in findings.items()}
-    held = [name for name, verdict in verdicts.items() if verdict in HELD]
+    held = [name for name, verdict in verdicts.items() if verdict in SUPPORTED]
     tried = [
         n
         for n, finding in findings.items()

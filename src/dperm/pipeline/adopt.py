@@ -23,7 +23,7 @@ from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT, Parts
 from dperm.core.experiment.unit import SolverJob, Unit, compute, part_key
 from dperm.pipeline.inputs import UnavailableError, load_job
-from dperm.pipeline.stages import Swept, Task
+from dperm.pipeline.stages import SweepRun, Task
 from dperm.pipeline.verify import IDENTITY, UNCOMPARED, difference
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def _older(config: schema.Config) -> Iterator[Old]:
             with suppress(UnavailableError):
                 yield from _settings(plan.at_run(config, *run))
     for name in config.paper.sweeps:
-        yield from _points(Swept(config, name))
+        yield from _points(SweepRun(config, name))
 
 
 def _settings(config: schema.Config) -> Iterator[Old]:
@@ -102,7 +102,7 @@ def _settings_differ(job: SolverJob, unit: Unit, path: Path) -> str:
     return _differences(stored.merge(points, on=POINT), recomputed, UNCOMPARED)
 
 
-def _points(swept: Swept) -> Iterator[Old]:
+def _points(swept: SweepRun) -> Iterator[Old]:
     """Parts of a sweep by the methods that its points name: each may run other code."""
     paths = swept.parts.named()
     tasks = {task[2].identity: task for task in swept.tasks()}
@@ -116,7 +116,7 @@ def _points(swept: Swept) -> Iterator[Old]:
             yield title, path, str(task[2]), partial(_point_differs, swept, task, path)
 
 
-def _point_differs(swept: Swept, task: Task, path: Path) -> str:
+def _point_differs(swept: SweepRun, task: Task, path: Path) -> str:
     apart = (*IDENTITY, "seconds")
     return _differences(store.read_table(path), swept.measured(task), apart)
 

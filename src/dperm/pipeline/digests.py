@@ -73,19 +73,19 @@ def pricing(algorithm: str, kinds: Iterable[str], loss: str) -> list[str]:
     return [*CALIBRATING, *offered, *places, *_losses({loss})]
 
 
-def priced(*entries: str, spelt: Iterable[str] = ()) -> str:
+def priced(*entries: str, option_words: Iterable[str] = ()) -> str:
     """Digest of the code behind entry points and of what it looks up by name.
 
     The package's own accountants are included wherever any accountant is looked up.
     Any other accountant, a loss or a user's own module is included if the code or
-    ``spelt`` (strings of the settings) contains its name.
+    ``option_words`` (strings of the settings) contains its name.
     """
-    return code(*looked_up(*entries, spelt=spelt))
+    return code(*looked_up(*entries, option_words=option_words))
 
 
-def looked_up(*entries: str, spelt: Iterable[str] = ()) -> list[str]:
+def looked_up(*entries: str, option_words: Iterable[str] = ()) -> list[str]:
     """Entry points with those of what their code looks up by name."""
-    spelt = {*spelt}
+    option_words = {*option_words}
     reached = closure.closure(*entries)
     places: list[str] = []
     if LOOKUP in reached:
@@ -93,28 +93,30 @@ def looked_up(*entries: str, spelt: Iterable[str] = ()) -> list[str]:
     if LOSSES in reached:
         words = closure.words(*entries)
         ours = {place for name, place in losses.PLACES.items() if name in words}
-        places += [*ours, *_losses(spelt | closure.own_words(*entries))]
-    places += (word for word in spelt if closure.is_beside(word))
+        places += [*ours, *_losses(option_words | closure.own_words(*entries))]
+    places += (word for word in option_words if closure.is_beside(word))
     return [*dict.fromkeys([*entries, *sorted({*places})])]
 
 
-def solver_places(*entries: str, spelt: Iterable[str] = ()) -> list[str]:
+def solver_places(*entries: str, option_words: Iterable[str] = ()) -> list[str]:
     """Modules of the solvers that settings or users' own code name, on any axis.
 
-    ``spelt`` are strings of the settings: names of solvers' YAMLs or of algorithms.
+    ``option_words`` are strings of the settings: names of solvers' YAMLs or of
+    algorithms.
     """
     own_words = closure.own_words(*entries)
     places = {
-        place(solver_of(name).algorithm) for name in solvers_in({*spelt} | own_words)
+        place(solver_of(name).algorithm)
+        for name in solvers_in({*option_words} | own_words)
     }
-    algorithms = {*spelt} | own_words
+    algorithms = {*option_words} | own_words
     places |= {solvers.PLACES[name] for name in algorithms if name in solvers.PLACES}
     return sorted(places)
 
 
-def solvers_in(spelt: Iterable[str]) -> list[str]:
+def solvers_in(option_words: Iterable[str]) -> list[str]:
     """The names of solvers' YAMLs among some strings."""
-    return sorted({*spelt} & {*available("solver")})
+    return sorted({*option_words} & {*available("solver")})
 
 
 def _losses(words: set[Any]) -> list[str]:

@@ -148,7 +148,7 @@ def _identity(config: schema.Config) -> str:
     arrays = (store.known_json(meta) or {}).get("digest")
     settings = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
     return store.digest(
-        [arrays, *settings, digests.priced(OPTIMISING, spelt=[spec.loss])]
+        [arrays, *settings, digests.priced(OPTIMISING, option_words=[spec.loss])]
     )
 
 
@@ -222,7 +222,9 @@ def optimum(config: schema.Config) -> Path:
     with store.locked(folder):
         try:
             with trace.kept(
-                scope, config, lambda: digests.looked_up(OPTIMISING, spelt=[loss])
+                scope,
+                config,
+                lambda: digests.looked_up(OPTIMISING, option_words=[loss]),
             ):
                 record |= _solved(watched, load_problem(watched), folder / "w.npy")
         except UnavailableError as error:

@@ -29,7 +29,7 @@ FULL = "full"  # the scale of the papers, whose results Git holds
 PREPARING = "dperm.pipeline.inputs:prepare"
 OPTIMISING = "dperm.pipeline.inputs:optimum"
 SOLVING = ("dperm.pipeline.stages:solve", "dperm.pipeline.stages:timing")
-SWEEPING = "dperm.pipeline.stages:Swept"
+SWEEPING = "dperm.pipeline.stages:SweepRun"
 DRAWING = "dperm.pipeline.products:draw"
 WRITING = "dperm.core.experiment.files:write_csv"
 AUDITED = {  # tables of the audit to the functions that make their numbers
@@ -307,7 +307,7 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         "spec": spec,
     }
     prepare = jobs.add("prepare", name, depends_on=depends_on, **reading)
-    entry_points = digests.looked_up(OPTIMISING, spelt=[problem.loss])
+    entry_points = digests.looked_up(OPTIMISING, option_words=[problem.loss])
     depends_on = [_numbers(scopes.optimum(problem)), code(*entry_points)]
     reading = {"reads": prepare.outputs, "code": entry_points, "spec": spec}
     jobs.add("optimum", name, depends_on=depends_on, **reading)

@@ -130,7 +130,7 @@ def options_at(sweep: schema.Sweep, point: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def spelt(
+def option_words(
     config: schema.Config, name: str, point: Mapping[str, Any] | None = None
 ) -> set[str]:
     """Strings in the points and options of a sweep, or of one that stands apart."""
@@ -150,7 +150,7 @@ def problems_of(
 ) -> list[str]:
     """Problems whose optimum or arrays a sweep needs, or that its settings name."""
     sweep = config.paper.sweeps[name]
-    words = spelt(config, name, point)
+    words = option_words(config, name, point)
     named_problems = {*words} & {*available("problem")}
     is_apart = point is not None and sweep.apart and "problem" in point
     needed = () if is_apart else (*sweep.problems, *sweep.prepared)
@@ -168,7 +168,7 @@ def swept(
     entry_point = entry_of(config, "sweeps", sweep.function, f"sweeps.{name}")
     read = closure.fields_read(entry_point)
     own_words = closure.own_words(entry_point)
-    words = spelt(config, name, point) | own_words
+    words = option_words(config, name, point) | own_words
     problems = {*problems_of(config, name, point)} | (
         own_words & {*available("problem")}
     )
@@ -198,15 +198,15 @@ def sweeping(
     """
     sweep = config.paper.sweeps[name]
     entry_point = entry_of(config, "sweeps", sweep.function, f"sweeps.{name}")
-    words = spelt(config, name, point)
+    words = option_words(config, name, point)
     places = {digests.place(digests.solver_of(solver).algorithm) for solver in solvers}
-    places |= {*digests.solver_places(entry_point, spelt=words)}
+    places |= {*digests.solver_places(entry_point, option_words=words)}
     losses = {
         section(config, "problem", problem).loss
         for problem in problems_of(config, name, point)
     }
     strings = losses | words | digests.strings(asdict(sweep))
-    return digests.looked_up(stage, entry_point, *sorted(places), spelt=strings)
+    return digests.looked_up(stage, entry_point, *sorted(places), option_words=strings)
 
 
 def drawing(config: schema.Config, kind: str, name: str, stage: str) -> list[str]:
@@ -214,7 +214,7 @@ def drawing(config: schema.Config, kind: str, name: str, stage: str) -> list[str
     spec = getattr(config.paper, kind)[name]
     entry_point = entry_of(config, kind, spec.function, f"{kind}.{name}")
     strings = digests.strings(asdict(spec))
-    return digests.looked_up(stage, entry_point, spelt=strings)
+    return digests.looked_up(stage, entry_point, option_words=strings)
 
 
 def entry_of(config: schema.Config, kind: str, function: str, where: str) -> str:
@@ -236,7 +236,7 @@ def product(config: schema.Config, kind: str, name: str, stage: str) -> Settings
     problems = {*plan.problem_names(config), *(spec.problems or ())}
     problems |= words & {*available("problem")}
     for sweep in sweeps:
-        words |= spelt(config, sweep)
+        words |= option_words(config, sweep)
         problems |= {*problems_of(config, sweep)}
     settings = _common(config, read, sorted(problems), words | {*paper.runs}, False)
     settings[f"paper.{kind}.{name}"] = asdict(spec)

@@ -45,7 +45,7 @@ from dperm.pipeline.inputs import (
 log = logging.getLogger(__name__)
 # The functions whose code is in the keys, with all that it reaches.
 SOLVING = (f"{__name__}:solve", f"{__name__}:timing")
-SWEEPING = f"{__name__}:Swept"
+SWEEPING = f"{__name__}:SweepRun"
 
 Point = dict[str, Any]
 Task = tuple[Point, int, Key]  # point, replicate, key of its part
@@ -157,10 +157,10 @@ def sweep(config: schema.Config) -> list[Path]:
 
     Rows of an earlier run are reused unchanged.
     """
-    return [Swept(config, name).run() for name in makers.chosen(config, "sweeps")]
+    return [SweepRun(config, name).run() for name in makers.chosen(config, "sweeps")]
 
 
-class Swept:
+class SweepRun:
     """A sweep of a paper: a function of every point, and of a seed per replicate."""
 
     def __init__(self, config: schema.Config, name: str):
@@ -264,7 +264,7 @@ class Swept:
     def _words(self, point: Point) -> frozenset[str]:
         if not self.sweep.apart:
             return frozenset({point.get("solver", "")})
-        return frozenset(scopes.spelt(self.config, self.name, point))
+        return frozenset(scopes.option_words(self.config, self.name, point))
 
     def _tuned(self, problem: str, solver: str) -> str:
         """Digest of the numbers in the tuning table of a solver on a problem."""

@@ -55,7 +55,7 @@ from dperm.pipeline import makers, manifest, products, recheck
 from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.options import SHARE
-from dperm.pipeline.stages import Swept
+from dperm.pipeline.stages import SweepRun
 
 log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
@@ -421,7 +421,7 @@ def _setting(
 
 def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:
     """How the rows of a sweep's point differ from those that the current code makes."""
-    swept = Swept(config, name)
+    swept = SweepRun(config, name)
     identity = key.partition("-")[0]
     task = next(
         (candidate for candidate in swept.tasks() if candidate[2].identity == identity),

@@ -295,11 +295,11 @@ def _styles(picture: Picture) -> dict[str, Style]:
     """The style of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
     main = roles[~roles.isin(["dots", "thin", "line", "star"])]
-    styles = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
-    styles |= dict(picture.styles)
+    style_of = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
+    style_of |= dict(picture.styles)
     grey = looks.style("#595959", "--")
     heads = {name: name.rpartition(", ")[0] for name in roles.index}
-    return {name: styles.get(head, grey) for name, head in heads.items()} | styles
+    return {name: style_of.get(head, grey) for name, head in heads.items()} | style_of
 
 
 # --- roles ----------------------------------------------------------------------------

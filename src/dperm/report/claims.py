@@ -26,12 +26,12 @@ from dperm.judge import claims, words
 from dperm.judge.claims import Claim
 from dperm.judge.judge import (
     FAILS,
-    HELD,
     HOLDS,
     NEARLY,
     NOTHING,
     OPEN,
     PENDING,
+    SUPPORTED,
     Finding,
     badness,
     judged,
@@ -259,7 +259,7 @@ def fails_authors(printed: Finding) -> bool:
     An interval without a lower end, as where runs may never be as good, says nothing.
     """
     number = printed.number
-    if number is None or printed.verdict in HELD:
+    if number is None or printed.verdict in SUPPORTED:
         return False
     spread_known = not (number.bare or number.is_exact) and number.low > 0
     return printed.verdict == FAILS or spread_known
@@ -366,7 +366,9 @@ def reason(claim: Claim, finding: Finding) -> str:
     """What a verdict rests on, in one line: readings, gaps, then the worst groups."""
     clauses = []
     if finding.readings:
-        held = [name for name, verdict in finding.readings.items() if verdict in HELD]
+        held = [
+            name for name, verdict in finding.readings.items() if verdict in SUPPORTED
+        ]
         listed = f" ({few(held)})" if 0 < len(held) < len(finding.readings) else ""
         clauses.append(f"under {len(held)} of {len(finding.readings)} readings{listed}")
         clauses.append(f"shown is {finding.shown}")

@@ -87,7 +87,8 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     configs = {paper.paper.name: paper for paper in texts.papers(config)}
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes
-        for paper in answers["every"]:
+        for place, paper in enumerate(answers["every"], 1):
+            log.info("%s, %d of %d", paper["author"], place, len(configs))
             figures += figures_of(configs[paper["name"]], claims, epsilons)
     tables = {
         "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),
@@ -306,9 +307,9 @@ def decided_by(method: str, claims: Iterable[Mapping[str, Any]]) -> str:
 def _colours(methods: list[str]) -> alt.Color:
     """The colours of all figures; a variant of a method has the method's."""
     heads = {name: name.rpartition(", ")[0] for name in methods}
-    styles = looks.of(methods)
-    styles |= looks.of({*heads.values()} & looks.METHODS.keys())
-    looked = [styles.get(heads[name], styles[name])["color"] for name in methods]
+    style_of = looks.of(methods)
+    style_of |= looks.of({*heads.values()} & looks.METHODS.keys())
+    looked = [style_of.get(heads[name], style_of[name])["color"] for name in methods]
     scale = alt.Scale(domain=methods, range=looked)
     legend = alt.Legend(orient="bottom", columns=2, labelLimit=240, symbolOpacity=1)
     return alt.Color("algorithm:N", title="", scale=scale, legend=legend)

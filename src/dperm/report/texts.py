@@ -38,7 +38,7 @@ FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
 MARKS = dict(zip(map(str, VERDICTS), "✓◐?…✗–", strict=False))
 JUDGED = {"sentence": "experiments", "proof": "theorems", "privacy": "privacy"}
-MOST = 10  # major claims of a paper that a reader is shown
+MAX_MAJOR = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
          "cause", "note", "set", "defence", "misprint")  # fmt: skip
 _MEASURED = re.compile(r" \(([^()]*(?:\([^()]*\)[^()]*)*)\)\.?$")
@@ -99,7 +99,7 @@ def figures(row: Row) -> list[str]:
 
 def majors(data: pd.DataFrame) -> list[Row]:
     """The major claims of a paper, named C1, C2 and so on, ten at most."""
-    rows = data[data["major"]].head(MOST).to_dict("records")
+    rows = data[data["major"]].head(MAX_MAJOR).to_dict("records")
     return [{**row, "name": f"C{place}"} for place, row in enumerate(rows, 1)]
 
 

@@ -66,7 +66,7 @@ def test_the_protocol_is_that_of_the_code(page):
     assert sweep.options["fresh"] == 5 and "five fits on seeds" in page
     sizes = {len(methods.method(name).grid) for name in methods.ARENA}
     assert (min(sizes), max(sizes)) == (6, 9) and "best of six to nine" in page
-    assert race.TUNED == 3 and "on three seeds" in page
+    assert race.TUNING_RUNS == 3 and "on three seeds" in page
     assert f"one where X has {race.SLOW} entries or more" in page
     versions = {one.name: one.requires[0].split("==")[1] for one in
                 peers.LIBRARIES.values()}  # fmt: skip

@@ -1,6 +1,7 @@
 """Rankings: gaps are no bad scores, intervals draw data sets, advice is held out."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -210,6 +211,8 @@ def every(monkeypatch):
     made = pd.concat([table(THREE, name) for name in tables.ALL_TUNINGS])
     monkeypatch.setattr(tables, "outcomes", lambda config, *sweeps: made)
     monkeypatch.setattr(figures, "outcomes", lambda config, *sweeps: made)
+    titled = {name: SimpleNamespace(title=name) for name in THREE}
+    monkeypatch.setattr(figures.results, "titles", lambda config, names: titled)
 
 
 def test_tables_have_all_tunings(every):
@@ -340,7 +343,7 @@ def test_a_setting_that_is_refused_counts_as_the_worst():
 def ended(tests):
     """Both ends of every data set, with their held-out metrics."""
     return pd.DataFrame([
-        {"problem": name, "data": name, "algorithm": race.ENDS[end], "test": test,
+        {"problem": name, "data": name, "algorithm": race.REFERENCES[end], "test": test,
          "epsilon": math.nan, "tuning": None, "solver": end, "accuracy": 0.7,
          "loss": "logistic", "status": "ok", "n": 100.0, "p": 10.0, "mean": 1.0}
         for name, both in tests.items()

@@ -11,7 +11,7 @@ from dperm.compare import peers as libraries
 from dperm.core.experiment.config import read
 from dperm.papers.arena import sweeps, tables
 from dperm.pipeline import inputs
-from dperm.pipeline.stages import Swept
+from dperm.pipeline.stages import SweepRun
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_both_ends_of_a_problem(config):
 def test_data_that_cannot_be_had_have_a_row_with_the_reason(config):
     point = {"problem": "magic04"}
     for name in ("ends", "peers"):
-        (row,) = Swept(config, name).measured((point, 0, "")).to_dict("records")
+        (row,) = SweepRun(config, name).measured((point, 0, "")).to_dict("records")
         assert row["status"] == "unavailable" and row["reason"]
 
 

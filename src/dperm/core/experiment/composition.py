@@ -292,7 +292,7 @@ def place_of(
 # --- the command line -----------------------------------------------------------------
 
 
-def spelt(override: str, several: bool = False) -> str:
+def hydra_override(override: str, several: bool = False) -> str:
     """An override as Hydra takes it, for keys that no file gives as well.
 
     ``.inf`` may stand for ``inf``, as in a YAML. ``several`` allows several values.

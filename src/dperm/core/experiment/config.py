@@ -67,7 +67,7 @@ def _sections(
     from dperm.core.experiment import composition
 
     contents: dict[str, Any] = {}
-    inner_orders = [composition.spelt(text) for text in inner]
+    inner_orders = [composition.hydra_override(text) for text in inner]
     for begin in range(0, len(all_names), TOGETHER):
         orders = []
         group_names = all_names[begin : begin + TOGETHER]
@@ -130,8 +130,8 @@ def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]
     """What Hydra composes for a command line, and the chosen name in each group."""
     from dperm.core.experiment import composition
 
-    spelt = [*map(composition.spelt, overrides)]
-    return composition.compose(composition.FULL_CONFIG, spelt)
+    orders = [*map(composition.hydra_override, overrides)]
+    return composition.compose(composition.FULL_CONFIG, orders)
 
 
 def checked(

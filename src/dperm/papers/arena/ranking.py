@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dperm.compare.race import ENDS, TUNINGS
+from dperm.compare.race import REFERENCES, TUNINGS
 
 RESAMPLES = 1000
 DRAWS = 200
@@ -33,7 +33,7 @@ LEADERS = 4  # methods of which a rule with a threshold may take two
 LEFT_OUT = (
     "left out"  # a tuning: the setting without tuning that other data sets choose
 )
-CONSTANT = ENDS["constant"]  # beside the methods, with an excess of 1
+CONSTANT = REFERENCES["constant"]  # beside the methods, with an excess of 1
 CELL = ["data", "problem", "epsilon", "loss", "range"]
 
 

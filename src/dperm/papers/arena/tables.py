@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.compare import methods, peers
-from dperm.compare.race import ENDS, TRIED, TUNINGS, means
+from dperm.compare.race import REFERENCES, TRIED, TUNINGS, means
 from dperm.core.experiment import grid
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep, sweep_path
@@ -74,13 +74,13 @@ def unlearnable(table: pd.DataFrame) -> list[str]:
 
     By the metric of held-out records, on all of the data set's problems.
     """
-    is_end = table["algorithm"].isin([*ENDS.values()])
+    is_end = table["algorithm"].isin([*REFERENCES.values()])
     tests = table[is_end].pivot_table(
         index=["data", "problem"], columns="algorithm", values="test", sort=False
     )
     if tests.empty:
         return []
-    is_better = tests[ENDS["no privacy"]] > tests[ENDS["constant"]]
+    is_better = tests[REFERENCES["no privacy"]] > tests[REFERENCES["constant"]]
     is_learnable = is_better.groupby(level="data", sort=False).any()
     return [str(name) for name in is_learnable.index[~is_learnable]]
 
@@ -228,7 +228,7 @@ def balance(config: Config, product: Product, problems: list[str]) -> pd.DataFra
     and ``smaller``, the share of held-out labels that a constant has wrong.
     """
     table = counted(config)
-    ends = table[table["algorithm"] == ENDS["constant"]].set_index("problem")
+    ends = table[table["algorithm"] == REFERENCES["constant"]].set_index("problem")
     signed = table[(table["loss"] == "logistic") & (table["tuning"] == LEFT_OUT)]
     names = ["problem", "epsilon"]
     solvers = {"metric": METRIC, "tilted": TILTED}

@@ -316,9 +316,9 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     )
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    layout: dict[str, Any] = {"own": panel_axes, "columns": len(budgets)}
-    layout["size"] = (3.4, 2.2)
-    return Picture(drawing.frame(rows), titles, axes, styles=TRAFFIC, **layout)
+    layout: dict[str, Any] = {"columns": len(budgets), "size": (3.4, 2.2)}
+    layout |= {"own": panel_axes, "styles": TRAFFIC}
+    return Picture(drawing.frame(rows), titles, axes, **layout)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
@@ -377,7 +377,7 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     seen = points[points["panel"].isin(panel_titles)]
     axes: dict[str, Any] = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
     axes |= {"xscale": "log", "ylim": (0.0, TOP)}
-    layout: dict[str, Any] = {
+    layout = {
         "columns": 2,
         "size": (3.4, 1.7),
         "shared": "all",

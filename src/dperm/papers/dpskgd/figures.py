@@ -87,7 +87,7 @@ def _power_of_two(n: int) -> str:
 def _excess(
     panel: str,
     table: pd.DataFrame,
-    styles: dict[str, Style],
+    style_of: dict[str, Style],
     labels: dict[tuple[str, str], str],
 ) -> Rows:
     """Excess over its start: expected, drawn from the law, and run by the solver."""
@@ -100,12 +100,12 @@ def _excess(
         line = f"{name} (n = {n})"
         labels[panel, line] = f"{name}, {_power_of_two(n)}"
         rows += drawing.values(panel, line, expected.index, expected, "curve")
-        styles[line] = style(colours[name]["color"], _stroke(n))
+        style_of[line] = style(colours[name]["color"], _stroke(n))
         for source, mark in (("law", "o"), ("solver", "x")):
             dots = f"{name} ({source}, n = {n})"
             drawn = runs[runs["source"] == source]
             rows += drawing.against(drawn, "d", "share", panel, dots, "dots")
-            styles[dots] = style(colours[name]["color"], "none", mark)
+            style_of[dots] = style(colours[name]["color"], "none", mark)
     return rows
 
 
