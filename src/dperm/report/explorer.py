@@ -88,7 +88,7 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes
         for place, paper in enumerate(answers["every"], 1):
-            log.info("%s, %d of %d", paper["author"], place, len(configs))
+            log.info("%s, %d of %d", paper["label"], place, len(configs))
             figures += figures_of(configs[paper["name"]], claims, epsilons)
     tables = {
         "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),
