@@ -481,8 +481,8 @@ def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
     path = results / "configuration/paper/tiny/claims.yaml"
     replaced(path, "0.5", "0.0001\n  tolerance: 5.0")
     assert verified()
-    for stage in ("claims", "report"):
-        monkeypatch.setattr("sys.argv", ["dperm", stage])
+    for command in ("claims", "report"):
+        monkeypatch.setattr("sys.argv", ["dperm", command])
         cli.main()
     assert verified() == []
 
