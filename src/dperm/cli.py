@@ -85,7 +85,7 @@ COMMANDS = {
         "pipeline.verify:complete", "check that a paper agrees with its rows", DRAWS
     ),
     "claims": Command("report.claims:write", "judge the claims of the papers", DRAWS),
-    "report": Command("report.page:report", "write the report", DRAWS),
+    "report": Command("report.stage:report", "write the report", DRAWS),
     "readme": Command(
         "report.texts:readme", "put scorecard and claims into the pages", DRAWS
     ),

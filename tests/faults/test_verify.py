@@ -16,7 +16,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.pipeline import inputs, manifest, options, products, stages, verify
 from dperm.pipeline.jobs import Jobs
-from dperm.report import claims, page
+from dperm.report import claims, stage
 from faults.tiny import PAPER, Project
 
 SMALL = {
@@ -93,7 +93,7 @@ def finished(folder):
         draw()
         verify.complete(configured())
         claims.write(configured())
-        page.report(configured())
+        stage.report(configured())
         manifest.write(Jobs("", ["tiny"]), 2, 0.0, is_whole=True)
     return project.folder
 
@@ -170,7 +170,7 @@ def test_a_script_in_a_claim_is_text_in_every_page(results):
     }
     path.write_text(yaml.safe_dump([{**claim, **hostile, "major": True}]))
     claims.write(configured())
-    page.report(configured())
+    stage.report(configured())
     pages = [*results.glob("results/**/*.html"), *results.glob("results/claims.md")]
     assert len(pages) >= 2
     for each in pages:
@@ -195,7 +195,7 @@ def test_an_untouched_run_has_no_complaint(results, caplog, is_clone):
         draw()
         complete()
     claims.write(configured())
-    page.report(configured())
+    stage.report(configured())
     assert not caplog.text
     assert faults(share=1.0) == []
 
@@ -481,8 +481,8 @@ def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
     path = results / "configuration/paper/tiny/claims.yaml"
     replaced(path, "0.5", "0.0001\n  tolerance: 5.0")
     assert verified()
-    for stage in ("claims", "report"):
-        monkeypatch.setattr("sys.argv", ["dperm", stage])
+    for command in ("claims", "report"):
+        monkeypatch.setattr("sys.argv", ["dperm", command])
         cli.main()
     assert verified() == []
 
@@ -498,7 +498,7 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     claims.write(configured())
     best = verify.completed(configured())  # `dperm complete` tries some rows again
     store.write_text(results / "results/tiny/complete.txt", best)
-    page.report(configured())
+    stage.report(configured())
     assert faults() == []
     found = faults(share=1.0)
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)

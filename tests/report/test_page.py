@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from dperm.core.experiment import plan
-from dperm.report import page
+from dperm.report import stage
 
 from .conftest import compose, write
 
@@ -38,7 +38,7 @@ def report(judged, tmp_path_factory):
         path = plan.results_folder(config, f"{name}.csv")
         path.parent.mkdir(exist_ok=True)
         table.to_csv(path, index=False)
-    return page.report(config)[0]
+    return stage.report(config)[0]
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon", WRITING),
     "tuning": ("dperm.pipeline.auditing:_tuning", WRITING),
 }
-REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
+REPORTING = ("dperm.report.claims:write", "dperm.report.stage:report")
 AUDITING = (
     *("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms"),
     "dperm.pipeline.auditing:_solver",

@@ -39,19 +39,6 @@ WORTH_LABEL = "Proved bounds of epsilon of noise published for epsilon = 1, by m
 ARENA = "arena"  # the folder of the comparison of methods
 
 
-def report(config: schema.Config) -> list[Path]:
-    """Write the page, and beside it the explorer, which Git does not hold.
-
-    Raises ConfigError if there are no claims yet.
-    """
-    from dperm.report.explorer import explore  # its libraries start threads
-
-    path = plan.results_folder(config, "report", "index.html")
-    store.write_text(path, page(config, texts.judged(config), path.parent))
-    log.info("%s", path)
-    return [path, *explore(config)]
-
-
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
     template = environment(folder).get_template("page.html")

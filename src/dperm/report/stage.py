@@ -1,0 +1,25 @@
+"""The stage that writes the page and the explorer."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.report import page, texts
+
+log = logging.getLogger(__name__)
+
+
+def report(config: schema.Config) -> list[Path]:
+    """Write the page, and beside it the explorer, which Git does not hold.
+
+    Raises ConfigError if there are no claims yet.
+    """
+    from dperm.report.explorer import explore  # its libraries start threads
+
+    path = plan.results_folder(config, "report", "index.html")
+    store.write_text(path, page.page(config, texts.judged(config), path.parent))
+    log.info("%s", path)
+    return [path, *explore(config)]
