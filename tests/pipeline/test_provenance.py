@@ -201,7 +201,10 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
 COUNTS_NOT = [
     # of settings no accountant, plumbing or optimum
     (settings(), (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt")),
-    (settings("dp_svrg"), (f"{PRIVACY}.calibration", "LEAST = 2.0", "LEAST = 3.0")),
+    (
+        settings("dp_svrg"),
+        (f"{PRIVACY}.calibration", "MIN_NOISE = 2.0", "MIN_NOISE = 3.0"),
+    ),
     (settings(), ("dperm.core.experiment.tune", "LEADERS = 16", "LEADERS = 15")),
     (settings(), ("dperm.pipeline.inputs", "run again", "run it again")),
     (settings(), ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #")),

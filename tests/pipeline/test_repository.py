@@ -110,6 +110,7 @@ BROUGHT = {  # by what is declared, as a part of it, or by a user
     "snakemake_interface_logger_plugins": "snakemake",
     "polars": "whoever passes a frame of it",
     "diffprivlib": "an environment of its own, in which its script runs",
+    "interpret": "the same, of its own",
 }
 
 

@@ -126,8 +126,9 @@ def test_every_figure_can_be_read_when_it_is_drawn_from_its_data(path, scale):
     names = {name: f"curve {k}" for k, name in enumerate(shown["algorithm"].unique())}
     labels = dict.fromkeys(((panel, "") for panel in titles), "")
     labels = {(panel, name): names[name] for panel, _ in labels for name in names}
-    axes = {"xlabel": "x", "ylabel": "y", "yscale": "log", "xscale": scale}
-    is_named = "method" in {*shown["role"]}  # their names are numbers of an axis
+    is_named = "method" in {*shown["role"]}  # a line a method, without numbers of y
+    axes = {"xlabel": "x", "ylabel": "y", "xscale": scale}
+    axes["yscale"] = "linear" if is_named else "log"
     picture = drawing.Picture(shown, titles, axes, labels=labels, is_named=is_named)
     figure = drawing.draw(picture)
     faults = [*legible.faults(figure)]

@@ -158,11 +158,18 @@ def hand_over(jobs: Jobs, run_overrides: Sequence[str]) -> None:
     listed = {
         "folder": jobs.folder,
         "papers": jobs.papers,
-        "jobs": {name: {**vars(job), "spec": None} for name, job in jobs.jobs.items()},
+        "jobs": {name: _listed(job) for name, job in jobs.jobs.items()},
         "dataset_of": jobs.dataset_of,
         "cores": jobs.cores,
     }
     write_json(_list_of(run_overrides), listed)
+
+
+def _listed(job: Job) -> dict[str, Any]:
+    """A job without what it may read, which has a file of its own."""
+    fields = dict(vars(job))
+    del fields["spec"]
+    return fields
 
 
 def handed_over(run_overrides: Sequence[str]) -> Jobs | None:

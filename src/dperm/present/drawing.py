@@ -248,6 +248,8 @@ def _number(axes: Axes, ticks: Sequence[float]) -> None:
     """Number the axes of a panel, the logarithmic ones so that two numbers are read."""
     if axes.get_xscale() == "log":
         _number_x(axes)
+    elif axes.get_xlim()[1] < 0.01:  # such numbers are long
+        axes.xaxis.set_major_locator(MaxNLocator(2))
     if axes.get_yscale() == "log":
         _number_y(axes)
     if len(ticks):
