@@ -351,11 +351,6 @@ EDITS = (
     plant("twice_delta", "dp_gd", "a fit is calibrated to twice its delta",
         "DPLinear._paid", "{{self._delta - spent => 2 * self._delta - spent}}",
     ),
-)  # fmt: skip
-
-# Bugs of whole fits and of what they share, which have no row in the table yet:
-# ``python -m mutants.run <names>`` makes it.
-UNRUN = (
     # What a fitted object, or what it says, tells of exact records.
     plant("count_kept", "dp_gd", "an attribute counts records at a bound",
         "DPLinear.fit",
@@ -426,4 +421,11 @@ UNRUN = (
         "t = self._ranges[0].unit(values, room=int(self.fit_intercept))\n"
         "t = t / max(abs(t).max(), 0.1)}}",
     ),
+    plant("classes_priced_once", "dp_gd", "of several classes one is priced",
+        "DPLinear._paid",
+        "{{sum((on.ledger(setting, noise) for on, setting in runs), first) => "
+        "sum((on.ledger(setting, noise) for on, setting in runs[:1]), first)}}",
+    ),
 )  # fmt: skip
+
+UNRUN: tuple[Edit, ...] = ()  # bugs that have no row in the table yet

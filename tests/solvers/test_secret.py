@@ -58,7 +58,7 @@ SECRETS = {
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 def test_a_secret_has_no_public_name_for_its_value(secret):
     found = {name for name in dir(secret) if not name.startswith("_")}
-    assert found == {"exact", "kind", "needs", "released"}
+    assert found == {"exact", "event_type", "needs", "released"}
     assert not hasattr(secret, "__dict__")
     assert "3.5" not in repr(secret) + str(secret) + repr(secret.needs)
     for name in found:
