@@ -85,8 +85,8 @@ def finished(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project.folder)
         patch.setenv("DPERM_CONF", str(project.conf))
-        for stage in (inputs.fetch, inputs.prepare, inputs.optimum):
-            stage(configured())
+        for prepared in (inputs.fetch, inputs.prepare, inputs.optimum):
+            prepared(configured())
         for solver in SMALL["runs"]:
             solve(solver)
         stages.sweep(configured())
