@@ -7,7 +7,7 @@ all settings, they show them as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,9 @@ OPEN = "open"
 BROKEN = "proved to cost more than 1, at least this"
 SHADES = {KEPT: "#0072b2", OPEN: "#c68900", BROKEN: "#d55e00"}
 TEXT_SHADES = {KEPT: "#005a8d", OPEN: "#7a5200", BROKEN: "#a34700"}
-TICKS = (0.01, 0.1, 1, 10, 100, 1000)
-ENDS = (5e-3, 3e4)  # of the axis; labels of the longest bars need room
+TICKS = (0.01, 0.1, 1, 10, 100, 1000, 10_000)
+LOW = 5e-3  # where the axis begins
+FAR = 100.0  # a bar from there on has its words on its left
 WORTH = [
     *("paper", "method", "least", "most", "proved_least", "proved"),
     *("unbounded", "settings"),
@@ -106,7 +107,8 @@ def worth_picture(table: pd.DataFrame) -> plt.Figure:
     """
     figure, axes = plt.subplots(figsize=(6.3, 0.27 * len(table) + 1.3))
     rows: list[Any] = list(in_order(table).itertuples())
-    axes.axvspan(TARGET, ENDS[1], color="#fcf2ec", zorder=0)
+    ends = (LOW, 2 * max(FAR, _highest(rows)))
+    axes.axvspan(TARGET, ends[1], color="#fcf2ec", zorder=0)
     axes.axvline(TARGET, color="0.3", linewidth=1)
     for place, row in enumerate(rows):
         low = row.least
@@ -117,16 +119,18 @@ def worth_picture(table: pd.DataFrame) -> plt.Figure:
         bar_start = min(low, high / 1.15)  # wide enough to be seen
         shade = SHADES[row.answer]
         axes.barh(place, high - bar_start, left=bar_start, height=0.5, color=shade)
+        is_far = low > FAR
         axes.annotate(
             _end(row),
-            (max(high, TARGET), place),
-            xytext=(6, 0),
+            (low if is_far else max(high, TARGET), place),
+            xytext=(-6 if is_far else 6, 0),
             textcoords="offset points",
+            ha="right" if is_far else "left",
             va="center",
             color=TEXT_SHADES[row.answer],
         )
     axes.set_yticks(range(len(table)), [_method(row) for row in rows])
-    axes.set(xscale="log", xlim=ENDS, ylim=(len(table) - 0.4, -1.6))
+    axes.set(xscale="log", xlim=ends, ylim=(len(table) - 0.4, -1.6))
     axes.set_xticks(TICKS, [f"{t:,.12g}" for t in TICKS])
     axes.minorticks_off()
     axes.grid(axis="y", visible=False)
@@ -143,7 +147,7 @@ def worth_picture(table: pd.DataFrame) -> plt.Figure:
             ha=horizontal,
             va="center",
         )
-    axes.set_title("promised: 1", x=_place_of_target(), fontsize=8.5)
+    axes.set_title("promised: 1", x=_place_of_target(ends), fontsize=8.5)
     figure.suptitle(message(table), fontweight="bold", fontsize=9.5)
     axes.set_xlabel(
         "proved epsilon of noise published for epsilon = 1 (bar: over all settings)"
@@ -157,9 +161,14 @@ def _method(row: Any) -> str:
     return paper if row.method == paper else f"{row.method} in {paper}"
 
 
-def _place_of_target() -> float:
+def _highest(rows: Iterable[Any]) -> float:
+    """The end of the longest bar."""
+    return max(row.proved if row.answer == BROKEN else row.most for row in rows)
+
+
+def _place_of_target(ends: tuple[float, float]) -> float:
     """Where the promise stands between the ends of the axis, from 0 to 1."""
-    low, high = np.log10(ENDS)
+    low, high = np.log10(ends)
     return float((np.log10(TARGET) - low) / (high - low))
 
 
