@@ -170,3 +170,29 @@ def test_all_code_that_runs_for_a_setting_counts(algorithm):
     found = closure.closure(*digests.running(algorithm, "logistic"))
     counted = {name.partition(":")[0] for name in found}
     assert len(ran) > 5 and ran <= counted
+
+
+# --- files that no import reaches -----------------------------------------------------
+
+
+def test_a_script_that_another_python_runs_is_in_the_key_of_what_starts_it():
+    script = closure.PACKAGE / "compare/peer_files/fits.py"
+    assert script in closure.files("dperm.papers.arena.sweeps:peers")
+
+
+def test_every_folder_without_a_package_has_a_name_by_which_it_counts():
+    folders = {path.parent for path in closure.PACKAGE.rglob("*.*") if path.is_file()}
+    apart = {
+        folder.name
+        for folder in folders
+        if not (folder / "__init__.py").exists() and folder.name != "__pycache__"
+    }
+    assert apart and all(name.endswith("_files") for name in apart)
+
+
+def test_a_file_that_nobody_can_read_counts_as_empty(tmp_path, monkeypatch):
+    (tmp_path / "reads_proc.py").write_text('NAME = "/proc/self/clear_refs"\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    closure.forget()
+    assert closure.digest("reads_proc")
+    closure.forget()

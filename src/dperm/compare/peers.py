@@ -22,7 +22,7 @@ import numpy as np
 
 from dperm.compare.race import SLOW, Case, Row, ends, unique
 
-SCRIPTS = Path(__file__).parent / "peer_scripts"
+SCRIPT = Path(__file__).parent / "peer_files" / "fits.py"
 LIMIT = 900.0  # seconds allowed for making an environment, or for a data set
 
 
@@ -32,7 +32,7 @@ class Library:
 
     name: str  #: of its package, and of its rows
     requires: tuple[str, ...]
-    script: Path  #: fits its models to arrays; see ``peer_scripts``
+    script: Path  #: fits its models to arrays; see ``peer_files``
     note: str  #: what its epsilon is
     is_affine: bool = True  #: whether its scores are affine functions of the columns
     is_slow: bool = False  #: whether large data have one fit for each epsilon
@@ -41,13 +41,13 @@ class Library:
 DIFFPRIVLIB = Library(
     "diffprivlib",
     ("diffprivlib==0.6.6", "scikit-learn==1.7.2"),
-    SCRIPTS / "diffprivlib_models.py",
+    SCRIPT,
     "the library's own claim, at delta 0",
 )
 INTERPRET = Library(
     "interpret",
     ("interpret-core==0.7.8", "scikit-learn==1.7.2"),
-    SCRIPTS / "interpret_models.py",
+    SCRIPT,
     "the library's own claim",
     is_affine=False,
     is_slow=True,
@@ -112,6 +112,7 @@ def rows(
     asked: dict[str, Any] = {"X": case.X, "X_held": case.X_held, "y": case.y}
     asked |= {"label": np.ravel(ends(case.y)), "signed": case.signed}
     asked |= {"low": low, "high": high, "epsilons": [*epsilons], "seeds": [*seeds]}
+    asked["library"] = library.name
     asked["delta"] = case.declared.get("delta") or 1 / n**2
     with tempfile.TemporaryDirectory() as folder:
         read = Path(folder, "in.npz")

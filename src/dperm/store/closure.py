@@ -16,9 +16,9 @@ also through imports inside functions:
 Docstrings and comments do not count, nor annotations of plain functions of this
 package. The closure stops at installed libraries, and at modules that say ``IN_KEYS =
 "nothing"``: they make no numbers, or what comes out of them is itself in every key. Of
-libraries, of which the version counts. A module that is looked up at run time
-(such as a solver named in a YAML) is not reached from the code: the caller that looks
-it up passes it as a further entry.
+libraries the version counts. A module that is looked up at run time (such as a solver
+named in a YAML) is not reached from the code: the caller that looks it up passes it as
+a further entry.
 """
 
 from __future__ import annotations
@@ -373,10 +373,18 @@ def _code(module: str, name: str = "") -> Code:
             named_files |= _beside(path.parent)
     content = hashlib.sha256(ast.dump(tree).encode())
     for file in sorted(named_files):
-        content.update(f"\n{file.name} ".encode() + file.read_bytes())
+        content.update(f"\n{file.name} ".encode() + _content(file))
     attributes = frozenset(_attributes(nodes))
     digest = content.hexdigest()
     return Code(digest, strings, attributes, frozenset(uses), frozenset(named_files))
+
+
+def _content(file: Path) -> bytes:
+    """What a file holds; nothing if it cannot be read, as no job can read it either."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
 
 
 def _attributes(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -25,8 +25,8 @@ from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.solvers.options import at_least, positive, share
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.dp_gd import threshold
-from dperm.solvers.fits.dp_gram import refuses
-from dperm.solvers.fits.moments import floored, minimised
+from dperm.solvers.fits.dp_gram import metric_of, refuses
+from dperm.solvers.fits.moments import minimised
 from dperm.solvers.fits.scaled import Scaled
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
@@ -93,8 +93,7 @@ class Run(Fit):
         R = options.radius * scaled.radius
         edges = threshold(scaled, options.clip) * EDGES
         Q = yield scaled.second_moments(R)
-        edge = max(self.ledger.events[0].scale * np.sqrt(2 * scaled.p), 1e-9 * scaled.n)
-        metric = scaled.loss.curvature * floored(Q, edge) / options.step
+        metric = metric_of(scaled, self.ledger, Q, options.step)
         for _ in range(options.steps):
             histogram = yield scaled.gradient_sizes(self.u, edges)
             C = clips(histogram, edges, options.quantile * scaled.n)

@@ -82,6 +82,16 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     return Ledger(events, given=scaled.given)
 
 
+def metric_of(scaled: Scaled, ledger: Ledger, Q: np.ndarray, step: float) -> np.ndarray:
+    """The Hessian's bound by noisy matrices Q, over a step size; shape (L, p, p).
+
+    Q is the first release; its eigenvalues are floored at the edge of its noise.
+    """
+    edge = max(ledger.events[0].scale * np.sqrt(2 * scaled.p), 1e-9 * scaled.n)
+    metric: np.ndarray = scaled.loss.curvature * floored(Q, edge) / step
+    return metric
+
+
 class Run(Fit):
     """Descents, each in its own metric."""
 
@@ -92,8 +102,7 @@ class Run(Fit):
         R = options.radius * scaled.radius
         C = threshold(scaled, options.clip)
         Q = yield scaled.second_moments(R)
-        edge = max(self.ledger.events[0].scale * np.sqrt(2 * scaled.p), 1e-9 * scaled.n)
-        metric = scaled.loss.curvature * floored(Q, edge) / options.step
+        metric = metric_of(scaled, self.ledger, Q, options.step)
         for _ in range(options.steps):
             g = yield scaled.gradient_sum(self.u, C)
             q = np.einsum("lij,jl->il", metric, self.u) - g
