@@ -503,6 +503,29 @@ def test_a_fit_holds_at_most_two_copies_of_its_records(labels):
     assert peak < 2.2 * X.nbytes, f"{peak / X.nbytes:.2f} times the records"
 
 
+@pytest.mark.parametrize(
+    ("solver", "labels"),
+    [
+        ("objective_perturbation", "classes"),
+        ("dp_gram", "classes"),
+        ("dp_gd", "label_bounds"),
+        ("moments", "label_bounds"),
+    ],
+)
+def test_what_is_done_in_place_has_the_bits_of_copies(solver, labels, monkeypatch):
+    """Of records whose norms are beyond the clip."""
+    X = np.random.default_rng(0).standard_t(2, (400, 3)).clip(-50, 50)
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    ends = {"bounds": (-50, 50), labels: (-1, 1), "random_state": 0}
+    model = dperm.fit(X, y, solver, **ends)
+    monkeypatch.setattr(
+        SolverAdapter, "own", property(lambda _: False, lambda *_: None)
+    )
+    copies = dperm.fit(X, y, solver, **ends)
+    assert np.array_equal(model.coef_, copies.coef_)
+    assert np.array_equal(model.intercept_, copies.intercept_)
+
+
 def test_the_package_alone_stays_light():
     code = (
         "import sys, dperm; heavy = ('numpy', 'numba', 'sklearn', 'scipy', 'pandas')\n"

@@ -426,6 +426,18 @@ EDITS = (
         "{{sum((on.ledger(setting, noise) for on, setting in runs), first) => "
         "sum((on.ledger(setting, noise) for on, setting in runs[:1]), first)}}",
     ),
+    plant("in_place_unclipped", "objective_perturbation",
+        "records that are clipped in place are not",
+        "records:contributions",
+        "{{np.multiply(rows, inside[:, None], out=rows) => rows}}",
+    ),
+    plant("newton_step_beyond", "dp_newton", "a direction has half of its noise",
+        "dp_newton:ledger",
+        "sensitivities = (2 * R, scaled.loss.curvature * R**2, {{1.0 => 0.5}})",
+    ),
+    plant("histogram_of_one", "dp_adaptive", "a histogram moves by 1, not sqrt(2)",
+        "dp_adaptive:ledger", "histogram = {{float(np.sqrt(2)) => 1.0}}",
+    ),
 )  # fmt: skip
 
 UNRUN: tuple[Edit, ...] = ()  # bugs that have no row in the table yet

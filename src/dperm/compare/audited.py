@@ -159,11 +159,11 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
         def normal(scale: Any, size: int) -> Array:
             return scale * gaussian(own.smoothness, (size, 1))
 
-        X, every, noisy = model._standardised(*cleaned(data), first, normal)
+        X, every, noisy = model._standardised(*cleaned(data), first, normal, own=True)
         stack = ExitStack()
         begun = [
             stack.enter_context(made.start(point, noise.noise_multiplier, own))
-            for made, point in model._runs(X, every)
+            for made, point in model._alone(X, every)
         ]
         return SimpleNamespace(sums=noisy, runs=begun, stack=stack)
 

@@ -238,6 +238,18 @@ class DPLinear(Counted):
         method.check(setting)
         return [(method.on(problem), setting) for problem in problems]
 
+    def _alone(
+        self, X: Any, every: Sequence[Any], chosen: str = ""
+    ) -> list[tuple[SolverAdapter, Setting]]:
+        """The runs of one fit, which hold records once: one alone may change X."""
+        own = len(every) == 1
+        runs = self._runs(X, every, chosen, own)
+        for on, _ in runs:
+            on.exact = self.release
+            on.once = True
+            on.own = own
+        return runs
+
     def _usual(self, problems: Sequence[Problem]) -> methods.Method:
         """The first method that can solve the problems; no data decide.
 
@@ -307,14 +319,11 @@ class DPLinear(Counted):
         standard, every, _ = self._standardised(t, every, first, drawn, own=True)
         del t, X, y  # no second copy of the records is held while a solver runs
         chosen = self.solver_ if self._is_auto else ""
-        runs = self._runs(standard, every, chosen, own=len(every) == 1)
+        runs = self._alone(standard, every, chosen)
         del standard
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
         with door.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
-                on.exact = self.release
-                on.once = True
-                on.own = len(runs) == 1
                 W.append(on.weights(setting, noise, one))
         lost = ~np.isfinite(np.array(W)).all(axis=1)
         if lost.any():
