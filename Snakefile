@@ -1,15 +1,15 @@
-# The rules are the stages of dperm.pipeline.jobs, one job per (problem, solver).
+# The rules are the stages of dperm.workflow.jobs, one job per (problem, solver).
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all papers, claims and report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
 HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow/
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import time
-from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import manifest, warm
-from dperm.pipeline import workflow as helpers
-from dperm.pipeline.jobs import STAGES, compose
-from dperm.core.experiment.files import lock_results
+from dperm.config.locate import ConfigError, available
+from dperm.workflow import manifest, warm
+from dperm.workflow import workflow as helpers
+from dperm.workflow.jobs import STAGES, compose
+from dperm.storage.files import lock_results
 
 BEGAN = time.time()
 PAPERS = helpers.papers_of(sys.argv, available("paper"))

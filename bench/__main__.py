@@ -16,15 +16,14 @@ from threadpoolctl import threadpool_limits
 
 from bench import growth, reference
 from bench.shared import SIZES, in_turns, problem, settings, solve
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import files as store
-from dperm.core.lanes import BatchedSettings, dp_cd
-from dperm.core.privacy.mechanisms import streams
-from dperm.pipeline.manifest import machine
-from dperm.solvers.lanes import dp_gcd, dp_sgd, dp_svrg
-from dperm.solvers.streams import poly_sfw
-from dperm.solvers.streams.setup import Setup
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers.batched import BatchedSettings, dp_cd, dp_gcd, dp_sgd, dp_svrg
+from dperm.solvers.single_pass import poly_sfw
+from dperm.solvers.single_pass.setup import Setup
+from dperm.storage import files as store
+from dperm.workflow.manifest import machine
 
 
 def against_c() -> list[list]:

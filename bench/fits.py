@@ -40,8 +40,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dperm
-from dperm.compare import methods
-from dperm.core.experiment import files as store
+from dperm.estimators import methods
+from dperm.storage import files as store
 
 EPSILONS, SEEDS = (0.3, 1.0, 3.0, 10.0), range(5)
 WRITTEN = Path("results/arena/fits.csv")

@@ -19,12 +19,11 @@ import yaml
 from tabulate import tabulate
 
 from bench.shared import in_turns
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.lanes import BatchedSettings, dp_cd
-from dperm.core.privacy.mechanisms import streams
-from dperm.pipeline import jobs
-from dperm.solvers.lanes import dp_gcd, dp_sgd
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.solvers.batched import BatchedSettings, dp_cd, dp_gcd, dp_sgd
+from dperm.workflow import jobs
 
 DECADES = (1, 10, 100)
 BASE = {"n": 400, "p": 8, "settings": 10}

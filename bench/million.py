@@ -21,8 +21,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from tabulate import tabulate
 
-from dperm.core.experiment import files as store
-from dperm.pipeline.manifest import machine
+from dperm.storage import files as store
+from dperm.workflow.manifest import machine
 
 HEAD = ("data", "method", "CPU s", "peak memory / data", "relative error", "accuracy")
 DENSE, SPARSE = "1e6 x 100", "1e5 x 5000, 1 % not zero"

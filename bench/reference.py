@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm.core.erm.losses import named
-from dperm.core.erm.problem import Problem
-from dperm.core.lanes import BatchedSettings, mean_sensitivity, share
-from dperm.core.privacy.mechanisms import Streams, laplace
-from dperm.solvers.lanes import dp_svrg
+from dperm.privacy.noise import Streams, laplace
+from dperm.problems.losses import named
+from dperm.problems.problem import Problem
+from dperm.solvers.batched import BatchedSettings, dp_svrg, mean_sensitivity, share
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from dperm.core.experiment.locate import available
-from dperm.pipeline import workflow
-from dperm.pipeline.jobs import Jobs, compose
+from dperm.config.locate import available
+from dperm.workflow import workflow
+from dperm.workflow.jobs import Jobs, compose
 
 CORES = (1, 2, 4, 8, 16, 32, 64)
 SHARED = 0.9  # of a thread's time is work where several share a job

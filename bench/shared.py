@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy.mechanisms import streams
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers.batched import BatchedSettings
 
 TURNS = 7
 SIZES = {  # the papers' problems: n, p, loss

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm.core.erm.losses import named
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import composition
-from dperm.core.experiment.locate import conf_dirs
+from dperm.config import composition
+from dperm.config.locate import conf_dirs
+from dperm.problems.losses import named
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
 
 PENALTIES = {
     "none": Penalty(),
@@ -88,7 +88,7 @@ def no_other_paper():
     for name, module in [*sys.modules.items()]:
         if name.startswith("dperm.papers.") and package not in str(module.__file__):
             del sys.modules[name]
-            sys.modules["dperm.store.closure"].forget()
+            sys.modules["dperm.storage.closure"].forget()
 
 
 @pytest.fixture(params=["logistic", "least_squares"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dperm.core.experiment.config import compose
-from dperm.pipeline import inputs as dataset
+from dperm.config.config import compose
+from dperm.experiments import inputs as dataset
 
 
 @pytest.fixture(scope="session")

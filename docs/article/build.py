@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 import pandas as pd
 
-from dperm.core.experiment.config import paper_label
+from dperm.config.config import paper_label
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results"

@@ -10,7 +10,7 @@ reads all of them.
 
 import matplotlib.pyplot as plt
 
-from dperm.core.privacy import Gaussian, Ledger, SampledGaussian, calibrate
+from dperm.privacy import Gaussian, Ledger, SampledGaussian, calibrate
 
 n, features, delta = 2000, 8, 1e-6
 

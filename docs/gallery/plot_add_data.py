@@ -12,9 +12,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dperm.core.experiment.config import compose
+from dperm.config.config import compose
 from dperm.data import load_prepared
-from dperm.pipeline import inputs
+from dperm.experiments import inputs
 
 folder = tempfile.mkdtemp()
 os.chdir(folder)

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.datasets import load_diabetes
 
-from dperm.core.experiment.locate import home
+from dperm.config.locate import home
 
 folder = tempfile.mkdtemp()
 shutil.copy(home() / "docs/examples/mine/noisy_gd.py", folder)

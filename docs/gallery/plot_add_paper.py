@@ -15,9 +15,9 @@ import tempfile
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from dperm.core.experiment.config import compose
-from dperm.core.experiment.locate import home
-from dperm.pipeline import products, stages
+from dperm.config.config import compose
+from dperm.config.locate import home
+from dperm.experiments import products, stages
 
 folder = tempfile.mkdtemp()
 shutil.copytree(home() / "docs/examples/sixth", folder, dirs_exist_ok=True)

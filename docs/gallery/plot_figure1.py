@@ -10,8 +10,8 @@ again in a second.
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from dperm.core.experiment.locate import home
-from dperm.present import looks
+from dperm.config.locate import home
+from dperm.plotting import styles
 
 data = pd.read_csv(home() / "figures/dpcd/figure1.csv")
 data.head()
@@ -23,7 +23,7 @@ data.head()
 panels = data["panel"].unique()
 size = (4 * len(panels), 3.6)
 figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
-style = looks.of(data["algorithm"])
+style = styles.of(data["algorithm"])
 for panel, at in zip(panels, axes.flat, strict=True):
     for name, curve in data[data["panel"] == panel].groupby("algorithm", sort=False):
         at.plot(curve["x"], curve["mean"], label=name, markersize=3, **style[name])

@@ -8,7 +8,7 @@ ten passes of DP-CD on data with 8 features: 80 numbers, each with Gaussian nois
 
 import matplotlib.pyplot as plt
 
-from dperm.core.privacy import Gaussian, Ledger, calibrate
+from dperm.privacy import Gaussian, Ledger, calibrate
 
 n, features, passes = 20_640, 8, 10
 delta = 1 / n**2

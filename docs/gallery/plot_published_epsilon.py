@@ -10,7 +10,7 @@ clipped gradients by C, replacing one moves it by 2C.
 
 import matplotlib.pyplot as plt
 
-from dperm.core.privacy import Ledger, SampledGaussian, epsilon
+from dperm.privacy import Ledger, SampledGaussian, epsilon
 
 STEPS, BATCH, RECORDS, DELTA = 5000, 256, 60_000, 1e-5
 SOURCE = "as published"

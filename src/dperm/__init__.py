@@ -8,24 +8,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dperm.compare.estimators import DPClassifier as DPClassifier
-    from dperm.compare.estimators import DPRegressor as DPRegressor
-    from dperm.compare.estimators import fit as fit
-    from dperm.compare.guarantee import Budget as Budget
-    from dperm.compare.guarantee import BudgetError as BudgetError
-    from dperm.compare.search import PrivateSearch as PrivateSearch
+    from dperm.estimators.estimators import DPClassifier as DPClassifier
+    from dperm.estimators.estimators import DPRegressor as DPRegressor
+    from dperm.estimators.estimators import fit as fit
+    from dperm.estimators.guarantee import Budget as Budget
+    from dperm.estimators.guarantee import BudgetError as BudgetError
+    from dperm.estimators.search import PrivateSearch as PrivateSearch
 
 IN_KEYS = "nothing"  # it imports what it offers at its first use
 __version__ = "2.0.0"
 
 # Public names, and the modules that define them.
 PLACES = {
-    "Budget": "dperm.compare.guarantee",
-    "BudgetError": "dperm.compare.guarantee",
-    "DPClassifier": "dperm.compare.estimators",
-    "DPRegressor": "dperm.compare.estimators",
-    "PrivateSearch": "dperm.compare.search",
-    "fit": "dperm.compare.estimators",
+    "Budget": "dperm.estimators.guarantee",
+    "BudgetError": "dperm.estimators.guarantee",
+    "DPClassifier": "dperm.estimators.estimators",
+    "DPRegressor": "dperm.estimators.estimators",
+    "PrivateSearch": "dperm.estimators.search",
+    "fit": "dperm.estimators.estimators",
 }
 
 __all__ = [

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 
 from dperm import __version__, extras, processor
-from dperm.core.experiment import locate
-from dperm.core.names import hint, no_option, option_names
+from dperm.config import locate
+from dperm.names import hint, no_option, option_names
 
 IN_KEYS = "nothing"  # words of the command line
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
@@ -49,40 +49,42 @@ COMMANDS = {
         "audit.command:main", "audit the privacy of a function of yours", OPTIONS
     ),
     "verify": Command(
-        "pipeline.verify:main", "check results by making some again", OPTIONS
+        "workflow.verify:main", "check results by making some again", OPTIONS
     ),
-    "fetch": Command("pipeline.inputs:fetch", "fetch a problem's data set", SOLVES),
+    "fetch": Command("experiments.inputs:fetch", "fetch a problem's data set", SOLVES),
     "prepare": Command(
-        "pipeline.inputs:prepare", "prepare the arrays of a problem", SOLVES
+        "experiments.inputs:prepare", "prepare the arrays of a problem", SOLVES
     ),
     "optimum": Command(
-        "pipeline.inputs:optimum", "solve a problem without privacy", SOLVES
+        "experiments.inputs:optimum", "solve a problem without privacy", SOLVES
     ),
     "tune": Command(
-        "pipeline.stages:tune", "run a solver over the grid of a paper", SOLVES
+        "experiments.stages:tune", "run a solver over the grid of a paper", SOLVES
     ),
     "evaluate": Command(
-        "pipeline.stages:evaluate", "run the chosen settings on fresh seeds", SOLVES
+        "experiments.stages:evaluate", "run the chosen settings on fresh seeds", SOLVES
     ),
-    "solve": Command("pipeline.stages:solve", "tune, then evaluate", SOLVES),
-    "sweep": Command("pipeline.stages:sweep", "run the sweeps of a paper", SOLVES),
+    "solve": Command("experiments.stages:solve", "tune, then evaluate", SOLVES),
+    "sweep": Command("experiments.stages:sweep", "run the sweeps of a paper", SOLVES),
     "audit": Command(
-        "pipeline.auditing:audit", "audit a solver; exit code 1 if caught", SOLVES
+        "experiments.auditing:audit", "audit a solver; exit code 1 if caught", SOLVES
     ),
     "privacy": Command(
-        "pipeline.auditing:report", "print what a setting costs", SOLVES
+        "experiments.auditing:report", "print what a setting costs", SOLVES
     ),
     "accept-code": Command(
-        "pipeline.adopt:adopt", "keep rows of older code of the same bits", SOLVES
+        "workflow.adopt:adopt", "keep rows of older code of the same bits", SOLVES
     ),
     "timing": Command(
-        "pipeline.stages:timing", "time the runs that are shown in seconds", DRAWS
+        "experiments.stages:timing", "time the runs that are shown in seconds", DRAWS
     ),
-    "figure": Command("pipeline.products:figure", "draw the figures of a paper", DRAWS),
-    "table": Command("pipeline.products:table", "make the tables of a paper", DRAWS),
-    "draw": Command("pipeline.products:draw", "make some figures and tables", DRAWS),
+    "figure": Command(
+        "experiments.products:figure", "draw the figures of a paper", DRAWS
+    ),
+    "table": Command("experiments.products:table", "make the tables of a paper", DRAWS),
+    "draw": Command("experiments.products:draw", "make some figures and tables", DRAWS),
     "complete": Command(
-        "pipeline.verify:complete", "check that a paper agrees with its rows", DRAWS
+        "workflow.verify:complete", "check that a paper agrees with its rows", DRAWS
     ),
     "claims": Command("report.claims:write", "judge the claims of the papers", DRAWS),
     "report": Command("report.stage:report", "write the report", DRAWS),
@@ -90,13 +92,13 @@ COMMANDS = {
         "report.texts:readme", "put scorecard and claims into the pages", DRAWS
     ),
     "try": Command(
-        "compare.command:main", "compare private methods on a file of yours", KEYS
+        "benchmark.command:main", "compare private methods on a file of yours", KEYS
     ),
 }
 # Functions that add the options of a command to its parser.
 PARSERS = {
     "audit module:function": "audit.command:arguments",
-    "verify": "pipeline.options:verify",
+    "verify": "workflow.options:verify",
 }
 WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
@@ -109,11 +111,11 @@ OWN_OUTPUT = re.compile(
 )
 JSON = "--json"  # of PRINTED: print what is written
 CLAIMS = "report.claims:write"
-PRINTED = (CLAIMS, "pipeline.auditing:audit")  # whose rows --json prints
+PRINTED = (CLAIMS, "experiments.auditing:audit")  # whose rows --json prints
 REFUSED = 2  # exit code
 OPTION = re.compile(r"--[A-Za-z][\w-]*")
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
-WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``pipeline.warm``
+WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``workflow.warm``
 # Options that may ask for no core, or fewer.
 CORES_VALUE = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
@@ -262,7 +264,7 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     ends with one line and exit code 1, or with a traceback if the environment variable
     ``DPERM_DEBUG`` is set.
     """
-    from dperm.core.experiment import run_spec
+    from dperm.config import run_spec
 
     _log()
     with _refusing():
@@ -270,13 +272,13 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         if made is not None:
             _note(made, run(function_of(command), made))
             return
-    from dperm.core.experiment import composition, config
+    from dperm.config import composition, config
 
     def job(*composed: Any) -> None:  # once for each of a multirun
         with _refusing():
             made = config.checked(*composed) if composed else config.compose(arguments)
             if command.form == SOLVES:
-                from dperm.pipeline import checks  # imports the solvers
+                from dperm.experiments import checks  # imports the solvers
 
                 checks.check(made)
             try:
@@ -321,7 +323,7 @@ def as_json(path: Path) -> str:
 
 def _serve(number: int) -> None:
     """Fork the jobs of a run."""
-    from dperm.pipeline import warm
+    from dperm.workflow import warm
 
     stages = [one for one in COMMANDS.values() if one.form in (SOLVES, DRAWS)]
     modules = {f"dperm.{stage.function.partition(':')[0]}" for stage in stages}
@@ -330,7 +332,7 @@ def _serve(number: int) -> None:
 
 def _complete(arguments: list[str]) -> None:
     """Have Hydra install its completion in a shell, or complete a line."""
-    from dperm.core.experiment import composition
+    from dperm.config import composition
 
     line = os.environ.get("COMP_LINE", "")  # from which the stage is removed
     os.environ["COMP_LINE"] = re.sub(r"^\s*(\S+)\s+[\w-]+\s", r"\1 ", line)
@@ -399,8 +401,8 @@ def _note(config: Any, written: Any) -> None:
     """Note the files that a stage has written in the manifest of their run."""
     paths = [written] if isinstance(written, Path) else written
     if isinstance(paths, list) and all(isinstance(path, Path) for path in paths):
-        from dperm.core.experiment import plan
-        from dperm.pipeline import manifest
+        from dperm.experiments import plan
+        from dperm.workflow import manifest
 
         manifest.note(plan.results_folder(config), paths)
 
@@ -458,7 +460,7 @@ def refuse_unwritable(arguments: list[str]) -> None:
 
 def _interrupted(*_: Any) -> NoReturn:
     """Say once that the same command goes on; Snakemake ends its jobs."""
-    from dperm.pipeline import progress
+    from dperm.workflow import progress
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     progress.silenced.set()
@@ -467,7 +469,7 @@ def _interrupted(*_: Any) -> NoReturn:
 
 
 def _snakemake(arguments: list[str]) -> None:
-    from dperm.pipeline import targets
+    from dperm.workflow import targets
 
     refuse_no_cores(arguments)
     words = [*COMMANDS, *papers(), "all"]
@@ -489,7 +491,7 @@ def _snakemake(arguments: list[str]) -> None:
     if not any(CORES.match(word) for word in arguments):
         given.append("--cores=all")
     if not any(OWN_OUTPUT.match(word) for word in arguments):
-        from dperm.pipeline import progress
+        from dperm.workflow import progress
 
         progress.register()
         given.append(f"--logger={progress.NAME}")

@@ -5,7 +5,7 @@ is imported, and its workers inherit what it sets:
 
 - OpenBLAS and numpy use vectors of AVX2, so that sums have the same order on any
   processor that has them. Compiled kernels have the same bits with wider vectors
-  (``core.compiled``).
+  (``numerics.compiled``).
 - Numba compiles for that processor. It takes its tuning from the name, but its vectors
   from the processor.
 

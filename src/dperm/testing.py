@@ -36,16 +36,16 @@ from dperm.audit.checks import OF_RUNS, Audit
 from dperm.audit.draws import UNTOUCHED
 from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Recorder
 from dperm.audit.solvers import Shape, is_open, mechanisms
-from dperm.core import solvers
-from dperm.core.calibrations import STRICT
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy import mechanisms as noise
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.streams import Target
-from dperm.solvers.streams.sources import Rows
+from dperm.privacy import noise
+from dperm.privacy.accountants import STRICT
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Ledger
+from dperm.privacy.noise import streams
+from dperm.solvers import registry
+from dperm.solvers.batched import BatchedSettings
+from dperm.solvers.full_batch.scaled import Scaled
+from dperm.solvers.single_pass import Target
+from dperm.solvers.single_pass.sources import Rows
 
 UNTOUCHED.add(__name__)
 
@@ -120,7 +120,7 @@ def solver_checks(
     if not __debug__:
         raise RuntimeError("the checks are assertions: run Python without -O")
     subject = Subject(algorithm, dict(options or {}), varied)
-    checks = {**ALWAYS, **OF_FAMILY[solvers.family(subject.module)]}
+    checks = {**ALWAYS, **OF_FAMILY[registry.family(subject.module)]}
     return [
         Check(name, algorithm, partial(run, subject)) for name, run in checks.items()
     ]
@@ -137,12 +137,12 @@ class Subject:
     @cached_property
     def module(self) -> ModuleType:
         """Its module, which offers what the family requires."""
-        return solvers.load(self.algorithm)
+        return registry.load(self.algorithm)
 
     @cached_property
     def options(self) -> Any:
         """Its options, checked."""
-        return solvers.make_options(self.module, self.option_values)
+        return registry.make_options(self.module, self.option_values)
 
     @cached_property
     def all(self) -> list[Mechanism]:
@@ -197,7 +197,7 @@ def _offers(subject: Subject) -> None:
     """It has the names that its family requires, and refuses an unknown option."""
     assert subject.module
     try:
-        solvers.make_options(subject.module, {"no_such_option": 1})
+        registry.make_options(subject.module, {"no_such_option": 1})
     except ValueError as error:
         assert "no_such_option" in str(error), f"does not name the option: {error}"
     else:
@@ -220,13 +220,13 @@ def _cost_of_none(subject: Subject) -> float:
     m = subject.all[0]
     module = subject.module
     options = m.setting.get("options", subject.options)
-    kind = solvers.family(module)
+    kind = registry.family(module)
     ledger: Ledger
-    if kind == "lanes":
+    if kind == "batched":
         ledger = module.ledger(m.setting["problem"], 3, 0.0, options, STRICT)
-    elif kind == "fits":
+    elif kind == "full_batch":
         ledger = module.ledger(Scaled(m.setting["problem"]), 0.0, options)
-    elif kind == "streams":
+    elif kind == "single_pass":
         target = Target(math.inf, DELTA, "none")
         ledger = module.noise(m.setting["setup"], len(m.base.y), target, options).ledger
     else:
@@ -255,7 +255,7 @@ def _extremes(subject: Subject) -> None:
     Whatever it holds: NaN, infinity, numbers whose squares overflow or underflow.
     """
     # methods that send a feature when they first move it release other shapes then
-    is_regular = solvers.family(subject.module) != "frank_wolfe"
+    is_regular = registry.family(subject.module) != "frank_wolfe"
     for m in subject.private:
         plain = _observed_run(m, m.base)
         place = m.positions[0]
@@ -435,8 +435,8 @@ ALWAYS: dict[str, Callable[[Subject], None]] = {
     "layout": _layout,
 }
 OF_FAMILY: dict[str, dict[str, Callable[[Subject], None]]] = {
-    "lanes": {"sizes": _sizes, "split": _split, "apart": _apart, "storage": _storage},
+    "batched": {"sizes": _sizes, "split": _split, "apart": _apart, "storage": _storage},
     "frank_wolfe": {"split": _in_pieces},
-    "streams": {"apart": _targets},
-    "fits": {"apart": _side_by_side},
+    "single_pass": {"apart": _targets},
+    "full_batch": {"apart": _side_by_side},
 }

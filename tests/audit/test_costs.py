@@ -8,7 +8,7 @@ from dperm.audit.checks import Audit
 from dperm.audit.costs import MAX_FLIP_CHANCE, PairRelease, composed, run_epsilon
 from dperm.audit.pairs import pairs
 from dperm.audit.replay import Replay
-from dperm.core.privacy import strict as accountant
+from dperm.privacy.accountants import strict as accountant
 
 from .test_replay import loud_pair
 from .test_solvers import BRIEF, strict

@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm.compare import estimators, methods
+from dperm.estimators import estimators, methods
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
 

@@ -10,7 +10,7 @@ import pytest
 
 import dperm
 from dperm.audit.held import LeakError, require_held
-from dperm.core.experiment.locate import ConfigError
+from dperm.config.locate import ConfigError
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
 SUM = "self.records.gradient(w, clip) / self.problem.n"

@@ -5,26 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm.accountants.generalised_gaussian import generalised_gaussian
-from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.checks import Audit
 from dperm.audit.mechanism import INFLUENTIAL, AuditData, Draw, Pair, Recorder
 from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import Replay, square
-from dperm.core.privacy import mechanisms
-from dperm.core.privacy.mechanisms import listening, streams
-from dperm.solvers.fits.secret import isometric
+from dperm.privacy import noise
+from dperm.privacy.mechanisms.generalised_gaussian import generalised_gaussian
+from dperm.privacy.mechanisms.sketch import GaussianSketch
+from dperm.privacy.noise import listening, streams
+from dperm.solvers.full_batch.secret import isometric
 
 from .test_solvers import named, strict, subjects
 
 CALLS = {
-    "gaussian": lambda own: mechanisms.gaussian(own.noise, (2, 3)),
-    "gumbel": lambda own: mechanisms.gumbel(own.noise, 3),
-    "laplace": lambda own: mechanisms.laplace(own.noise, [1.0, 2.0]),
-    "laplace_rows": lambda own: mechanisms.laplace_rows(
-        own.noise, own.sampling, (2, 3)
-    ),
-    "unit_laplace": lambda own: mechanisms.unit_laplace(own.noise, (2, 3)),
+    "gaussian": lambda own: noise.gaussian(own.noise, (2, 3)),
+    "gumbel": lambda own: noise.gumbel(own.noise, 3),
+    "laplace": lambda own: noise.laplace(own.noise, [1.0, 2.0]),
+    "laplace_rows": lambda own: noise.laplace_rows(own.noise, own.sampling, (2, 3)),
+    "unit_laplace": lambda own: noise.unit_laplace(own.noise, (2, 3)),
     "generalised_gaussian": lambda own: generalised_gaussian(own.noise, 3.0, (2, 3)),
 }
 
@@ -45,8 +43,8 @@ def test_every_mechanism_is_heard():
     """A function of mechanisms that draws by itself must hand its numbers over."""
     public = {
         name
-        for name, value in vars(mechanisms).items()
-        if callable(value) and getattr(value, "__module__", "") == mechanisms.__name__
+        for name, value in vars(noise).items()
+        if callable(value) and getattr(value, "__module__", "") == noise.__name__
     }
     others = {
         *("Streams", "streams", "seeds_of", "listening", "deliver", "signed_noisy_max"),
@@ -59,9 +57,9 @@ def test_a_script_is_handed_out_as_long_as_it_fits():
     tap = Recorder(script)
     with listening(tap):
         own = streams(0)
-        first = mechanisms.laplace(own.noise, [2.0, 3.0])
-        second = mechanisms.gaussian(own.noise, 2)  # three were scripted
-        third = mechanisms.gaussian(own.noise, 3)
+        first = noise.laplace(own.noise, [2.0, 3.0])
+        second = noise.gaussian(own.noise, 2)  # three were scripted
+        third = noise.gaussian(own.noise, 3)
     np.testing.assert_array_equal(first, [2.0, -3.0])
     assert (second != 0).all() and (third != 0).all() and len(tap.draws) == 3
 

@@ -12,9 +12,9 @@ from omegaconf import OmegaConf
 from dperm.audit import tables
 from dperm.audit.checks import BLIND, CHECKS, Audit
 from dperm.audit.solvers import NoSubjectError, mechanisms
-from dperm.compare import audited, methods
-from dperm.core import solvers as registry
-from dperm.solvers.fits import hessian_mixing
+from dperm.estimators import audited, methods
+from dperm.solvers import registry
+from dperm.solvers.full_batch import hessian_mixing
 from mutants.operators import KINDS, SLIPS, planted, strict
 from subjects import subjects
 
@@ -52,10 +52,10 @@ def test_every_private_solver_has_a_subject(path):
         assert found == []
         return
     family = registry.family(module)
-    printed = {"paper"} if family != "fits" else set()
+    printed = {"paper"} if family != "full_batch" else set()
     assert {m.calibration for m in found} == {"strict"} | printed
     assert len({(m.name, m.calibration) for m in found}) == len(found)
-    if family == "lanes" and path.stem == algorithm:
+    if family == "batched" and path.stem == algorithm:
         names = " ".join(m.name for m in found)
         assert ", least squares" in names and ", penalty" in names
         assert (", sparse" in names) == bool(getattr(module, "SPARSE", False))

@@ -12,7 +12,7 @@ import pytest
 
 import dperm
 
-COMPARE = Path(dperm.__file__).parent / "compare"
+COMPARE = Path(dperm.__file__).parent / "estimators"
 REDUCING = {
     "mean", "sum", "std", "var", "median", "quantile", "percentile", "average", "cov",
     "nanmean", "nansum", "nanmax", "nanmin", "nanstd", "norm", "dot", "einsum", "ptp",

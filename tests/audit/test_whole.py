@@ -11,10 +11,10 @@ from dperm import DPClassifier, PrivateSearch
 from dperm.audit.checks import Audit
 from dperm.audit.mechanism import DELTA
 from dperm.audit.solvers import mechanisms
-from dperm.compare import audited, doors, estimators, guarantee
-from dperm.core.erm import door
-from dperm.core.privacy import strict as accountant
-from dperm.solvers.streams import phased_sgd
+from dperm.estimators import audited, doors, estimators, guarantee
+from dperm.privacy.accountants import strict as accountant
+from dperm.problems import door
+from dperm.solvers.single_pass import phased_sgd
 
 BRIEF = {"neighbours": 4, "runs": 12}
 GIVEN = {"bounds": (-2, 2), "epsilon": 1.0, "delta": DELTA, "setting": {"steps": 2}}

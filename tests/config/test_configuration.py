@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
-from dperm.core.experiment import grid, locate, validation
-from dperm.core.experiment.config import compose, read
-from dperm.core.experiment.grid import number
-from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import checks, jobs
+from dperm.config import grid, locate, validation
+from dperm.config.config import compose, read
+from dperm.config.grid import number
+from dperm.config.locate import ConfigError
+from dperm.experiments import checks
+from dperm.workflow import jobs
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from commands import python
-from dperm.core.experiment import run_spec, schema
-from dperm.core.experiment.config import compose
-from dperm.core.experiment.locate import available
-from dperm.pipeline import jobs, workflow
+from dperm.config import run_spec, schema
+from dperm.config.config import compose
+from dperm.config.locate import available
+from dperm.workflow import jobs, workflow
 
 SMALL = ["scale=smoke", "paper.problems=[diabetes]", "paper.small_problems=[diabetes]"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm.core.experiment.schema import Data
+from dperm.config.schema import Data
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 

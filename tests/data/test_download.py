@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from data.conftest import Site
-from dperm.core.experiment.schema import Dataset, Reader, Source
+from dperm.config.schema import Dataset, Reader, Source
 from dperm.data import digest_arrays, fetch
 from dperm.data.arrays import RefusedError
 from dperm.data.fetching import load_fetched

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn import datasets
 
-from dperm.core.experiment.schema import Dataset, Reader, Source
+from dperm.config.schema import Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.fetching import fetched_folder, load_fetched, read_record
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from dperm.core.experiment.config import read
-from dperm.core.experiment.locate import available
+from dperm.config.config import read
+from dperm.config.locate import available
 from dperm.data import fetch
 
 LOCAL = ("mirror", "package", "sklearn", "synthetic")

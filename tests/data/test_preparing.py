@@ -7,13 +7,7 @@ from scipy import sparse
 from sklearn.preprocessing import scale
 
 from changing import changed
-from dperm.core.experiment.schema import (
-    Dataset,
-    Preparation,
-    ProblemSection,
-    Reader,
-    Source,
-)
+from dperm.config.schema import Dataset, Preparation, ProblemSection, Reader, Source
 from dperm.data import digest_arrays, fetch, load_prepared, prepare
 from dperm.data.preparing import prepared_folder
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.schema import Reader
+from dperm.config.schema import Reader
 from dperm.data import read_table, table_arrays
 from dperm.data.arrays import RefusedError
 from dperm.data.readers import FORMATS, read_files

@@ -13,9 +13,9 @@ from scipy import sparse
 
 import dperm
 from dperm.audit.held import LeakError, require_held
-from dperm.core.experiment.config import compose
+from dperm.config.config import compose
 from dperm.data import load_prepared
-from dperm.pipeline import inputs
+from dperm.experiments import inputs
 
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import dperm
-from dperm.core.experiment.config import compose
+from dperm.config.config import compose
 from dperm.report import claims as judging
 from dperm.report import texts
 

@@ -29,15 +29,15 @@ import pytest
 from scipy import sparse
 
 from data.conftest import Site
-from dperm.core.experiment import files as store
-from dperm.core.experiment.config import compose
-from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.schema import Data, Dataset, Reader, Source
+from dperm.config.config import compose
+from dperm.config.locate import ConfigError
+from dperm.config.schema import Data, Dataset, Reader, Source
 from dperm.data import digest_arrays, fetch
 from dperm.data.arrays import RefusedError
 from dperm.data.readers import read_files
-from dperm.pipeline import manifest, verify, workflow
-from dperm.pipeline.jobs import Jobs
+from dperm.storage import files as store
+from dperm.workflow import manifest, verify, workflow
+from dperm.workflow.jobs import Jobs
 from faults import test_damaged as damaged
 from faults import test_verify as tampered
 from faults.tiny import Project, same_rows

@@ -16,13 +16,13 @@ import pytest
 from scipy import sparse
 
 from data.test_readers import ARFF, SPARSE_ARFF
-from dperm.core.experiment import files as store
-from dperm.core.experiment.config import compose
-from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.schema import Reader
+from dperm.config.config import compose
+from dperm.config.locate import ConfigError
+from dperm.config.schema import Reader
 from dperm.data.arrays import RefusedError
 from dperm.data.readers import read_files
-from dperm.pipeline import checks, inputs, makers
+from dperm.experiments import checks, inputs, makers
+from dperm.storage import files as store
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ import yaml
 from PIL import Image
 
 from dperm import cli
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import files as store
-from dperm.pipeline import inputs, manifest, options, products, stages, verify
-from dperm.pipeline.jobs import Jobs
+from dperm.config import config as configuration
+from dperm.experiments import inputs, products, stages
 from dperm.report import claims, stage
+from dperm.storage import files as store
+from dperm.workflow import manifest, options, verify
+from dperm.workflow.jobs import Jobs
 from faults.tiny import PAPER, Project
 
 SMALL = {

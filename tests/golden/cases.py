@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from dperm.core import solvers
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import config
-from dperm.core.experiment.locate import available
-from dperm.core.lanes import BatchedSettings
-from dperm.core.lanes.trials import noise
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import streams
+from dperm.config import config
+from dperm.config.locate import available
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.events import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers import registry
+from dperm.solvers.batched import BatchedSettings
+from dperm.solvers.batched.trials import noise
 
 EPSILON, DELTA, SEED, STEPS = 1.0, 1e-5, 11, 240
 SETTINGS = {"one": ([0.4], [0.5]), "six": ([0.02, 0.1, 0.4, 1.0, 0.4, 0.1],
@@ -112,8 +112,8 @@ def summary(weights: np.ndarray) -> dict[str, Any]:
 def read(name: str) -> tuple[Any, Any]:
     """The module of a solver's YAML, and its options."""
     spec = config.read("solver", name)
-    module = solvers.load(spec.algorithm)
-    return module, solvers.make_options(module, dict(spec.options))
+    module = registry.load(spec.algorithm)
+    return module, registry.make_options(module, dict(spec.options))
 
 
 def setting_weights(name: str, problem: Problem, settings: str) -> np.ndarray:
@@ -139,9 +139,9 @@ def frank_wolfe_weights(name: str) -> np.ndarray:
 
 def stream_weights(name: str, calibration: str) -> np.ndarray:
     """Weights (1, p) after a pass over 1500 records."""
-    from dperm.solvers.streams import Target
-    from dperm.solvers.streams.setup import Setup
-    from dperm.solvers.streams.sources import Signs
+    from dperm.solvers.single_pass import Target
+    from dperm.solvers.single_pass.setup import Setup
+    from dperm.solvers.single_pass.sources import Signs
 
     module, options = read(name)
     setup = Setup("least_squares", 1.0 if "poly" in name or "fw" in name else 2.0, 6)
@@ -151,7 +151,7 @@ def stream_weights(name: str, calibration: str) -> np.ndarray:
 
 def fit_weights(name: str) -> np.ndarray:
     """Weights (2, p) of two runs of a method under strict noise."""
-    from dperm.solvers.fits.scaled import Scaled
+    from dperm.solvers.full_batch.scaled import Scaled
 
     module, options = read(name)
     at = Scaled(dense(FITS[name], SMOOTH))
@@ -191,11 +191,11 @@ def gaussian(sigma: float, count: int = 1) -> Gaussian:
 
 def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
     """How to price ledgers, and the noise of solvers for epsilon 1; by name."""
-    from dperm.accountants.generalised_gaussian import GeneralisedGaussian
-    from dperm.accountants.noisy_max import NoisyMax
-    from dperm.accountants.perturbed_objective import PerturbedObjective
-    from dperm.accountants.private_choice import tuned_epsilon
-    from dperm.accountants.sketch import GaussianSketch
+    from dperm.privacy.mechanisms.generalised_gaussian import GeneralisedGaussian
+    from dperm.privacy.mechanisms.noisy_max import NoisyMax
+    from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
+    from dperm.privacy.mechanisms.sketch import GaussianSketch
+    from dperm.privacy.private_selection import tuned_epsilon
 
     laplace = Laplace(1.0, 20.0, 40, "derivative", "")
     chosen = NoisyMax(1.0, 30.0, 100, "coordinate", "")
@@ -237,7 +237,7 @@ def priced(problem: Problem, name: str, calibration: str) -> list[float]:
 
 def fit_priced(name: str) -> list[float]:
     """The noise multiplier of a method, and its true epsilon."""
-    from dperm.solvers.fits.scaled import Scaled
+    from dperm.solvers.full_batch.scaled import Scaled
 
     module, options = read(name)
     at = Scaled(dense(FITS[name], SMOOTH))
@@ -253,7 +253,7 @@ def fit_priced(name: str) -> list[float]:
 
 def jobs(scale: str) -> dict[str, str]:
     """Inputs of every job of every paper, in words or, if many, as a digest."""
-    from dperm.pipeline.jobs import compose
+    from dperm.workflow.jobs import compose
 
     found = compose(available("paper"), [f"scale={scale}"])
     return {name: listed(job.inputs) for name, job in found.jobs.items()}

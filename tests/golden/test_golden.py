@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from dperm.core.experiment.locate import available
+from dperm.config.locate import available
 from golden import cases, write
 
 #: their steps are divided by an eigenvalue, whose last bit is that of LAPACK's threads

@@ -147,7 +147,7 @@ EDITS = (
         "Run.start",
         "return np.concatenate(({{self.problem.offset => self.problem.offset - "
         "self.problem.A @ self.problem.gradient(np.zeros(self.problem.p))}}, drift))",
-        "lanes:Run.__init__",
+        "batched:Run.__init__",
         "start = np.concatenate(({{np.zeros(problem.p) => "
         "-problem.gradient(np.zeros(problem.p))}}, self.start()))",
     ),

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit.mechanism import Array, AuditData, Mechanism
-from dperm.compare import audited
-from dperm.core.privacy import mechanisms
-from dperm.core.privacy.ledger import Event
-from dperm.core.privacy.mechanisms import Streams
+from dperm.estimators import audited
+from dperm.privacy import noise as mechanisms
+from dperm.privacy.events import Event
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
+from dperm.privacy.noise import Streams
 from subjects import subjects
 
 Slip = Callable[[Mechanism], Mechanism]

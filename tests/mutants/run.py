@@ -24,7 +24,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from dperm.pipeline import manifest
+from dperm.workflow import manifest
 
 from .edits import EDITS, ROOT, UNRUN, Edit, planted
 from .operators import KINDS, SLIPS
@@ -33,7 +33,13 @@ from .operators import planted as slipped
 TABLE = ROOT / "results/mutants.csv"
 COLUMNS = ("kind", "bug", "subject", "audit", "tests", "digest")
 PARTS = ("src", "conf", "tests", "docs/examples", "pyproject.toml")
-FOLDERS = ("privacy", "solvers", "erm", "compare")  # of tests that are run
+FOLDERS = (
+    "privacy",
+    "solvers",
+    "problems",
+    "estimators",
+    "benchmark",
+)  # of tests that are run
 MINE, SEARCH = "noisy_gd", "private_search"
 NONE, NOT_RUN = "nothing", "not run"
 Row = dict[str, str]
@@ -47,7 +53,7 @@ def digest(bug: Any) -> str:
 def subjects(name: str) -> list[Any]:
     """The strict mechanisms of a solver and its estimators, or of the search."""
     from dperm.audit.solvers import mechanisms
-    from dperm.compare import audited
+    from dperm.estimators import audited
 
     if name == SEARCH:
         return [audited.search(False), audited.search(True)]

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import files, grid, results
-from dperm.core.experiment.config import compose
-from dperm.pipeline import makers, products
+from dperm.config import grid
+from dperm.config.config import compose
+from dperm.experiments import makers, products, results
+from dperm.storage import files
 
 PAPERS = ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
 GONE = {"status": "unavailable", "reason": "no network"}

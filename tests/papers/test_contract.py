@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import legible
-from dperm.pipeline import products
-from dperm.present import drawing
+from dperm.experiments import products
+from dperm.plotting import drawing
 from golden import write
 from papers import small
 from papers.small import PAPERS, configured, made_only_of, make, store

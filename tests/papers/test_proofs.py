@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from dperm.accountants import generalised_gaussian as gg
-from dperm.core.privacy.mechanisms import streams
-from dperm.kinds import proofs as shared
 from dperm.papers.dpbcfw import proofs as dpbcfw
 from dperm.papers.dpcd import proofs as dpcd
 from dperm.papers.dpgcd import proofs as dpgcd
 from dperm.papers.dpsco import proofs as dpsco
 from dperm.papers.dpskgd import proofs as dpskgd
-from dperm.solvers.streams import noisy_sfw
-from dperm.solvers.streams.setup import Setup
+from dperm.papers.shared import proofs as shared
+from dperm.privacy.mechanisms import generalised_gaussian as gg
+from dperm.privacy.noise import streams
+from dperm.solvers.single_pass import noisy_sfw
+from dperm.solvers.single_pass.setup import Setup
 
 ORDERS = np.linspace(1.01, 200, 9999)
 RENYI = (ORDERS / 6 / math.log(1e6) + math.log(1e6) / (ORDERS - 1)).min()

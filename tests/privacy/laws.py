@@ -6,8 +6,8 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.events import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
 
 DELTA = 1e-6
 

@@ -18,17 +18,17 @@ from dp_accounting.rdp import RdpAccountant
 from scipy import integrate
 from scipy.stats import norm
 
-from dperm.accountants.noisy_max import pure_delta, pure_renyi
-from dperm.core.privacy.accounting import epsilon, true_epsilon
-from dperm.core.privacy.ledger import Laplace
-from dperm.core.privacy.published import ORDERS
-from dperm.core.privacy.strict import (
+from dperm.privacy.accountants.published import ORDERS
+from dperm.privacy.accountants.strict import (
     gaussian_delta,
     gaussian_epsilon,
     laplace_delta,
     renyi,
     sampled_gaussian_delta,
 )
+from dperm.privacy.accounting import epsilon, true_epsilon
+from dperm.privacy.events import Laplace
+from dperm.privacy.mechanisms.noisy_max import pure_delta, pure_renyi
 
 from .laws import DELTA, coin_divergence, gaussian, laplace, sampled
 

@@ -5,16 +5,16 @@ from functools import partial
 
 import pytest
 
-from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
-from dperm.core.privacy.accounting import epsilon, true_epsilon
-from dperm.core.privacy.calibration import (
+from dperm.privacy.accounting import epsilon, true_epsilon
+from dperm.privacy.calibration import (
     TOLERANCE_GRID,
     UnreachableTargetError,
     calibrate,
     smallest,
 )
-from dperm.core.privacy.ledger import Laplace, Ledger
-from dperm.solvers.lanes.dp_cd_priv import smoothness_event
+from dperm.privacy.events import Laplace, Ledger
+from dperm.privacy.mechanisms.noisy_max import NOISES, ChosenValue, NoisyMax
+from dperm.solvers.batched.dp_cd_priv import smoothness_event
 
 from .laws import gaussian, laplace, sampled, tilted
 

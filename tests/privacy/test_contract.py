@@ -25,19 +25,12 @@ from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 from scipy.optimize import minimize_scalar
 
-import dperm.accountants
-from dperm.accountants.generalised_gaussian import GeneralisedGaussian
-from dperm.accountants.noisy_max import ChosenValue, NoisyMax, TopK
-from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.accountants.sketch import GaussianSketch
-from dperm.core.privacy import NonPrivate, true_epsilon
-from dperm.core.privacy.accounting import epsilon
-from dperm.core.privacy.calibration import (
-    Calibration,
-    UnreachableTargetError,
-    calibrate,
-)
-from dperm.core.privacy.ledger import (
+import dperm.privacy.mechanisms
+from dperm.privacy import NonPrivate, true_epsilon
+from dperm.privacy.accountants.strict import estimate, profile
+from dperm.privacy.accounting import epsilon
+from dperm.privacy.calibration import Calibration, UnreachableTargetError, calibrate
+from dperm.privacy.events import (
     Event,
     Gaussian,
     Laplace,
@@ -46,7 +39,10 @@ from dperm.core.privacy.ledger import (
     SampledGaussian,
     UnsupportedEventError,
 )
-from dperm.core.privacy.strict import estimate, profile
+from dperm.privacy.mechanisms.generalised_gaussian import GeneralisedGaussian
+from dperm.privacy.mechanisms.noisy_max import ChosenValue, NoisyMax, TopK
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
+from dperm.privacy.mechanisms.sketch import GaussianSketch
 
 from .laws import DELTA, coin_divergence, coins, crossing, tilted_epsilon
 
@@ -198,10 +194,10 @@ def prices(name):
 
 
 def test_every_kind_of_event_is_held():
-    for module in pkgutil.iter_modules(dperm.accountants.__path__):
-        importlib.import_module(f"dperm.accountants.{module.name}")
+    for module in pkgutil.iter_modules(dperm.privacy.mechanisms.__path__):
+        importlib.import_module(f"dperm.privacy.mechanisms.{module.name}")
     ours = {name for name, kind in Event.kinds.items()
-            if kind.__module__.split(".")[1] in ("core", "accountants")}  # fmt: skip
+            if kind.__module__.split(".")[1] == "privacy"}  # fmt: skip
     named = {type(one.event(1.0, 1)).__name__ for one in KINDS.values()}
     assert ours - {"NonPrivate"} == named
 

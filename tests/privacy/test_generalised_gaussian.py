@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dperm.accountants import generalised_gaussian as gg
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Ledger, LedgerError
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_epsilon, profile
+from dperm.privacy.accountants.strict import gaussian_epsilon, profile
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Ledger, LedgerError
+from dperm.privacy.mechanisms import generalised_gaussian as gg
+from dperm.privacy.noise import streams
 
 CASES = [(2.0, 5), (3.0, 1), (3.0, 4), (4.5, 30), (6.5, 16)]
 DRAWS = 4000

@@ -2,11 +2,7 @@
 
 import pytest
 
-from dperm.accountants.generalised_gaussian import GeneralisedGaussian
-from dperm.accountants.noisy_max import NoisyMax, TopK
-from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.accountants.sketch import GaussianSketch
-from dperm.core.privacy.ledger import (
+from dperm.privacy.events import (
     Event,
     Gaussian,
     Laplace,
@@ -18,6 +14,10 @@ from dperm.core.privacy.ledger import (
     missing_values,
     moves_with_data,
 )
+from dperm.privacy.mechanisms.generalised_gaussian import GeneralisedGaussian
+from dperm.privacy.mechanisms.noisy_max import NoisyMax, TopK
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
+from dperm.privacy.mechanisms.sketch import GaussianSketch
 
 EVENTS = (
     Gaussian(0.1, 1 / 3, 7, "2 C / n", "dpcd, Algorithm 1"),

@@ -5,15 +5,9 @@ import pytest
 from numpy.random import PCG64, SFC64, Generator, Philox, SeedSequence
 from scipy import stats
 
-from dperm.accountants.generalised_gaussian import generalised_gaussian
-from dperm.core.privacy import ziggurat
-from dperm.core.privacy.mechanisms import (
-    MIN_COMPILED,
-    gaussian,
-    laplace,
-    laplace_rows,
-    streams,
-)
+from dperm.privacy import ziggurat
+from dperm.privacy.mechanisms.generalised_gaussian import generalised_gaussian
+from dperm.privacy.noise import MIN_COMPILED, gaussian, laplace, laplace_rows, streams
 
 # Rows of each mechanism, from the streams of noise and of sampling.
 DRAWN = {

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dperm.accountants.perturbed_objective import PerturbedObjective, tilted_delta
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.pld import composed_epsilon
-from dperm.core.privacy.strict import profile
+from dperm.privacy.accountants.pld import composed_epsilon
+from dperm.privacy.accountants.strict import profile
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Ledger
+from dperm.privacy.mechanisms.perturbed_objective import (
+    PerturbedObjective,
+    tilted_delta,
+)
 
 from .laws import gaussian, laplace, tilted, tilted_epsilon
 

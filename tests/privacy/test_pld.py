@@ -6,8 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dperm.accountants.noisy_max import pure_delta
-from dperm.core.privacy.pld import (
+from dperm.privacy.accountants.pld import (
     NODES,
     Profile,
     chorded,
@@ -17,12 +16,13 @@ from dperm.core.privacy.pld import (
     epsilon_on_grid,
     largest_losses,
 )
-from dperm.core.privacy.strict import (
+from dperm.privacy.accountants.strict import (
     gaussian_delta,
     gaussian_epsilon,
     laplace_delta,
     sampled_gaussian_delta,
 )
+from dperm.privacy.mechanisms.noisy_max import pure_delta
 
 from .laws import DELTA, coins
 

@@ -8,8 +8,17 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.private_choice import (
+from dperm.privacy.accountants.sampled_renyi import renyi_curve
+from dperm.privacy.accountants.strict import (
+    converted,
+    gaussian_delta,
+    gaussian_epsilon,
+    sampled_gaussian_delta,
+)
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.events import Ledger, NonPrivate
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.privacy.private_selection import (
     GAMMA,
     MANY,
     calibrate_choice,
@@ -18,15 +27,6 @@ from dperm.accountants.private_choice import (
     expected_runs,
     stopping,
     tuned_epsilon,
-)
-from dperm.accountants.sampled_renyi import renyi_curve
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Ledger, NonPrivate
-from dperm.core.privacy.strict import (
-    converted,
-    gaussian_delta,
-    gaussian_epsilon,
-    sampled_gaussian_delta,
 )
 
 from .laws import expected, gaussian, sampled, tilted

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from dperm.core.privacy import strict
-from dperm.core.privacy.ledger import Laplace, Ledger, SampledGaussian
+from dperm.privacy.accountants import strict
+from dperm.privacy.events import Laplace, Ledger, SampledGaussian
 
 
 def sampled_once(scale, count=1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import config as configuration
+from dperm.config import config as configuration
 from dperm.report import claims
 
 ROWS = [

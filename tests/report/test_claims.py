@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from changing import changed
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment.locate import ConfigError
-from dperm.judge.judge import FAILS, HOLDS, PENDING, VERDICTS
+from dperm.claims.judge import FAILS, HOLDS, PENDING, VERDICTS
+from dperm.config import config as configuration
+from dperm.config.locate import ConfigError
 from dperm.report import claims, texts
 
 from . import anchors

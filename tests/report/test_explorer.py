@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import browser
-from dperm.core.experiment import plan
+from dperm.experiments import plan
 from dperm.report import explorer
 
 from .conftest import compose, write

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from dperm.core.experiment import plan
+from dperm.experiments import plan
 from dperm.report import stage
 
 from .conftest import compose, write

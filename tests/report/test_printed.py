@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.config import compose
+from dperm.config.config import compose
 from dperm.report import printed
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import plan
-from dperm.core.experiment.locate import ConfigError
+from dperm.config.locate import ConfigError
+from dperm.experiments import plan
 from dperm.report import texts
 from dperm.report.texts import complete
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.config import compose
+from dperm.config.config import compose
 from dperm.report import worth
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from dperm.core import solvers
+from dperm.solvers import registry
 from dperm.testing import check_solver, solver_checks
 from solvers.test_twins import COMPARED
 
@@ -36,7 +36,7 @@ def test_a_solver_keeps_its_promises(check):
 
 def test_every_algorithm_has_a_yaml_and_a_twin():
     named = {OmegaConf.load(path).algorithm for path in YAMLS}
-    assert named == {*solvers.PLACES} == COMPARED
+    assert named == {*registry.PLACES} == COMPARED
 
 
 REFUSED = {
@@ -63,7 +63,7 @@ REFUSED = {
 def test_options_that_make_no_sense_are_refused_by_name(name):
     for key, value in REFUSED[name].items():
         with pytest.raises(ValueError, match=rf"options\.{key}"):
-            solvers.load(name).Options(**{key: value})
+            registry.load(name).Options(**{key: value})
 
 
 # --- a solver of one's own ------------------------------------------------------------

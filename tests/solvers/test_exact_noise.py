@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 import dperm
-from dperm.compare.estimators import DPRegressor
-from dperm.core import solvers
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.privacy import mechanisms
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian
-from dperm.core.privacy.mechanisms import streams
-from dperm.solvers import exact_noise
+from dperm.estimators.estimators import DPRegressor
+from dperm.privacy import noise
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Gaussian
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.solvers import exact_noise, registry
 from dperm.solvers.exact_noise import Exact, slack, step, sum_error, widened
-from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import UndeclaredError, noisy
+from dperm.solvers.full_batch.scaled import Scaled
+from dperm.solvers.full_batch.secret import UndeclaredError, noisy
 from dperm.solvers.records import Records
 from dperm.solvers.scales import declared
 
@@ -192,7 +191,7 @@ def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     if signs:
         kind, given, y = dperm.DPClassifier, SIGNS, y > 0
     drawn_in_doubles = []
-    with mechanisms.listening(lambda *told: drawn_in_doubles.append(told) or told[1]):
+    with noise.listening(lambda *told: drawn_in_doubles.append(told) or told[1]):
         model = kind(solver, release=True, **given).fit(X, y)
     assert model.score(X, y) > 0.9 and not drawn_in_doubles
     assert 1.99 < model.epsilon_.high <= 2.0 and model.epsilon_.given == ("n",)
@@ -264,7 +263,7 @@ def test_a_secret_without_a_bound_on_its_error_gets_no_exact_noise():
 ])  # fmt: skip
 def test_a_run_of_another_method_gets_no_exact_noise(name, loss):
     at = Scaled(declared(problem(np.eye(4), np.ones(4), loss)))
-    module = solvers.load(name)
+    module = registry.load(name)
     options = module.Options()
     run = module.Run(at, module.ledger(at, 1.0, options), [streams(0)], options)
     run.exact = Exact()

@@ -11,13 +11,13 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.core import solvers
-from dperm.core.erm.optimum import solve
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.privacy.ledger import Gaussian
-from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.fits import (
+from dperm.privacy.events import Gaussian
+from dperm.privacy.noise import streams
+from dperm.problems.optimum import solve
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.solvers import registry
+from dperm.solvers.full_batch import (
     ada_ssp,
     dp_adaptive,
     dp_gd,
@@ -29,19 +29,19 @@ from dperm.solvers.fits import (
     moments,
     objective_perturbation,
 )
-from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import UndeclaredError, in_rounds
+from dperm.solvers.full_batch.minimise import minimise
+from dperm.solvers.full_batch.scaled import Scaled
+from dperm.solvers.full_batch.secret import UndeclaredError, in_rounds
 from dperm.solvers.records import Records, relevance
 from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
 from solvers.test_twins import FITS
 
-NAMES = [name for name, path in solvers.PLACES.items() if ".fits." in path]
+NAMES = [name for name, path in registry.PLACES.items() if ".fits." in path]
 
 
 @pytest.fixture(params=NAMES)
 def module(request):
-    return solvers.load(request.param)
+    return registry.load(request.param)
 
 
 def options(module):

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm.core import solvers
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.privacy import accounting, true_epsilon
-from dperm.core.privacy.ledger import NonPrivate
-from dperm.core.privacy.mechanisms import streams
+from dperm.privacy import accounting, true_epsilon
+from dperm.privacy.events import NonPrivate
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.solvers import registry
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.frank_wolfe import dp_bcfw_noise
 
 DELTA, STEPS = 1e-4, 5
-ALL = [name for name, path in solvers.PLACES.items() if ".frank_wolfe." in path]
+ALL = [name for name, path in registry.PLACES.items() if ".frank_wolfe." in path]
 PRIVATE = [name for name in ALL if name.startswith("dp_")]
 
 
@@ -24,7 +24,7 @@ def made(name):
     """A small problem, the solver's module and its options."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 12)), rng.standard_normal(30)
-    module = solvers.load(name)
+    module = registry.load(name)
     problem = build("small", X, y, "least_squares", Penalty())
     return problem, module, module.Options(radius=3.0)
 

@@ -15,18 +15,17 @@ import pytest
 import yaml
 
 from changing import changed
-from dperm.core import solvers
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import schema
-from dperm.core.experiment.schema import Preparation
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy import ledger as stated
-from dperm.core.privacy import mechanisms
-from dperm.core.privacy.mechanisms import streams
-from dperm.pipeline import inputs
+from dperm.config import schema
+from dperm.config.schema import Preparation
+from dperm.experiments import inputs
+from dperm.privacy import events as stated
+from dperm.privacy import noise
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers import registry
+from dperm.solvers.batched import BatchedSettings, dp_skgd
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
-from dperm.solvers.lanes import dp_skgd
 
 N, P, LOUD = 60, 12, 1e10
 CONF = Path(__file__).parents[2] / "conf" / "solver"
@@ -79,7 +78,7 @@ def heard(module, options, problem):
         return LOUD * rng.standard_normal(unit.shape)
 
     settings = BatchedSettings(np.full(1, 0.5), np.ones(1), 1.0, "strict")
-    with mechanisms.listening(loud):
+    with noise.listening(loud):
         run = module.Run(problem, settings, streams(3), options, 1, P)
         found = []
         for _ in range(P):
@@ -108,12 +107,12 @@ def declared(module, options):
 def batched_solvers():
     for path in sorted(CONF.glob("*.yaml")):
         spec = yaml.safe_load(path.read_text())
-        module = solvers.load(spec["algorithm"])
-        if solvers.family(module) == "lanes":
+        module = registry.load(spec["algorithm"])
+        if registry.family(module) == "batched":
             chosen = spec.get("options", {})
             if chosen.get("blocks", 0) > P:
                 chosen = {**chosen, "blocks": P // 2}
-            options = solvers.make_options(module, chosen)
+            options = registry.make_options(module, chosen)
             yield pytest.param(module, options, id=path.stem)
 
 

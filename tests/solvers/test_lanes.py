@@ -10,14 +10,21 @@ import pytest
 from scipy import sparse
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.core import solvers
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.experiment.config import compose
-from dperm.core.lanes import BatchedSettings, dp_cd
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.solvers.capabilities import kept_sparse, obstacle
-from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_sgd, dp_skgd, dp_svrg
+from dperm.config.config import compose
+from dperm.experiments.capabilities import kept_sparse, obstacle
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.solvers import registry
+from dperm.solvers.batched import (
+    BatchedSettings,
+    dp_cd,
+    dp_cd_priv,
+    dp_gcd,
+    dp_sgd,
+    dp_skgd,
+    dp_svrg,
+)
 from solvers import twins
 from solvers.test_twins import CASES, NOISE, SETTINGS, thin_data
 
@@ -98,12 +105,12 @@ def test_sketches_that_do_not_fit_a_problem_are_refused(options, penalty, said):
         ("dp_skgd", "california_raw", {"composite": True}, ""),
         ("dp_skgd", "breast_cancer", {}, ""),
         ("dp_fw", "diabetes", {}, "frank_wolfe"),
-        ("noisy_sfw", "diabetes", {}, "streams"),
+        ("noisy_sfw", "diabetes", {}, "single_pass"),
     ],
 )
 def test_what_a_solver_cannot_work_with(algorithm, problem, options, said):
-    module = solvers.load(algorithm)
-    made = solvers.make_options(module, options)
+    module = registry.load(algorithm)
+    made = registry.make_options(module, options)
     found = obstacle(module, made, compose([f"problem={problem}"]).problem)
     assert re.search(said, found) if said else found == ""
 

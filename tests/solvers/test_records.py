@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.privacy.ledger import Gaussian
-from dperm.solvers.fits.scaled import Scaled
+from dperm.privacy.events import Gaussian
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.solvers.full_batch.scaled import Scaled
 from dperm.solvers.records import (
     ContributionError,
     Records,

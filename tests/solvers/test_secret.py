@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from dperm.accountants.noisy_max import TopK
-from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.accountants.sketch import GaussianSketch, sketch_delta
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_delta
-from dperm.solvers.fits.secret import (
+from dperm.privacy.accountants.strict import gaussian_delta
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Gaussian, Ledger, SampledGaussian
+from dperm.privacy.mechanisms.noisy_max import TopK
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
+from dperm.privacy.mechanisms.sketch import GaussianSketch, sketch_delta
+from dperm.privacy.noise import streams
+from dperm.solvers.full_batch.secret import (
     UndeclaredError,
     in_rounds,
     largest,

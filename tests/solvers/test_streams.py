@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.core import solvers
-from dperm.core.erm.losses import PLACES, named
-from dperm.core.erm.sets import Ball, dual_exponent, norms
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.streams import Target, noisy_sfw, poly_sfw, sco_dp_fw
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import KINDS, Coins, Rows, Signs, hard
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Ledger
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.privacy.noise import streams
+from dperm.problems.losses import PLACES, named
+from dperm.problems.sets import Ball, dual_exponent, norms
+from dperm.solvers import registry
+from dperm.solvers.single_pass import Target, noisy_sfw, poly_sfw, sco_dp_fw
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import KINDS, Coins, Rows, Signs, hard
 from solvers.test_twins import records
 
 INF, DELTA = math.inf, 1e-6
@@ -23,7 +23,7 @@ OPTIONS = [noisy_sfw.Options(), noisy_sfw.Options("consecutive", "all")]
 
 
 def noise_of(name, setup, n, target):
-    module = solvers.load(name)
+    module = registry.load(name)
     return module.noise(setup, n, target, module.Options())
 
 
@@ -55,7 +55,9 @@ def test_blocks_of_records_do_not_matter(monkeypatch):
         return noisy_sfw.Run(*given).solve()
 
     whole = solved()
-    monkeypatch.setattr("dperm.solvers.streams.chunks", lambda count, d: [1] * count)
+    monkeypatch.setattr(
+        "dperm.solvers.single_pass.chunks", lambda count, d: [1] * count
+    )
     np.testing.assert_array_equal(whole, solved())
 
 
@@ -132,7 +134,7 @@ def test_what_a_method_cannot_run_on_is_refused():
     [("sco_mirror_descent", 1.5), ("sco_mirror_descent", INF), ("sco_dp_sgd", INF)],
 )
 def test_baselines_stay_inside_other_balls_and_learn(name, p):
-    n, d, module = 3000, 6, solvers.load(name)
+    n, d, module = 3000, 6, registry.load(name)
     setup, source = Setup("least_squares", p, d), Signs(d, 4)
     targets = [NONE, Target(0.1, DELTA, "strict")]
     given = (setup, targets, streams(1), source, n, module.Options())

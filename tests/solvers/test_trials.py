@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.core.lanes import BatchedSettings, dp_cd, trials
-from dperm.core.lanes.engine import run_batched
-from dperm.core.privacy import calibrate, streams
-from dperm.solvers.lanes import dp_sgd, dp_skgd, dp_svrg
+from dperm.privacy import calibrate, streams
+from dperm.solvers.batched import (
+    BatchedSettings,
+    dp_cd,
+    dp_sgd,
+    dp_skgd,
+    dp_svrg,
+    trials,
+)
+from dperm.solvers.batched.engine import run_batched
 
 OPTIONS = [
     (dp_cd, dp_cd.Options()),

@@ -10,22 +10,21 @@ import pytest
 from scipy import sparse
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.accountants.generalised_gaussian import (
+from dperm.privacy.mechanisms.generalised_gaussian import (
     generalised_gaussian,
     noise_multiplier,
     regularity,
     smooth_order,
 )
-from dperm.core import solvers
-from dperm.core.erm.optimum import solve
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.erm.sets import norms
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy.mechanisms import laplace_rows, streams
+from dperm.privacy.noise import laplace_rows, streams
+from dperm.problems.optimum import solve
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.problems.sets import norms
+from dperm.solvers import registry
+from dperm.solvers.batched import BatchedSettings, dp_skgd
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.node import shared_sketch
-from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import (
     Noise,
     bcfw,
@@ -34,10 +33,10 @@ from dperm.solvers.frank_wolfe import (
     dp_fw,
     silent,
 )
-from dperm.solvers.lanes import dp_skgd
-from dperm.solvers.streams import Target
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Rows
+from dperm.solvers.full_batch.scaled import Scaled
+from dperm.solvers.single_pass import Target
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import Rows
 from solvers import twins
 
 SETTINGS = np.array([(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)])  # step, clip
@@ -65,7 +64,7 @@ class Case:
 
     @property
     def module(self):
-        return solvers.load(self.algorithm)
+        return registry.load(self.algorithm)
 
     @property
     def made(self):
@@ -200,7 +199,7 @@ def test_fits(name, loss, form):
     """On records and labels beyond their bounds, two runs side by side."""
     given, penalty, z, _ = FITS[name]
     name, problem = name.split()[0], make_problem(loss, penalty)
-    module, at = solvers.load(name), Scaled(replace(problem, A=form(problem.A)))
+    module, at = registry.load(name), Scaled(replace(problem, A=form(problem.A)))
     options = module.Options(**given)
     own = [streams(seed) for seed in (0, 5)]
     found = module.Run(at, module.ledger(at, z, options), own, options).solve()
@@ -303,7 +302,7 @@ def records(n, d, q, seed=0, loss="least_squares"):
 
 def ended(name, setup, x, y, seed, **options):
     """Where every target ends, and how many records were read."""
-    module, source = solvers.load(name), Rows(x, y)
+    module, source = registry.load(name), Rows(x, y)
     made = module.Options(**options)
     run = module.Run(setup, TARGETS, streams(seed), source, len(y), made)
     return run.solve(), source.taken
@@ -311,7 +310,7 @@ def ended(name, setup, x, y, seed, **options):
 
 def multipliers(name, setup, n):
     """Noise over sensitivity of every target, as the solver defines it."""
-    module = solvers.load(name)
+    module = registry.load(name)
     made = [module.noise(setup, n, target, module.Options()) for target in TARGETS]
     return [noise.scales[0] for noise in made]
 
@@ -340,7 +339,7 @@ def tree_scale(setup, b, target, t, depth, leaf, consecutive):
 @pytest.mark.parametrize("p", [1.0, 1.25, 2.0])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_noisy_sfw(loss, p, consecutive):
-    setup, module = Setup(loss, p, 6, 0.8), solvers.load("noisy_sfw")
+    setup, module = Setup(loss, p, 6, 0.8), registry.load("noisy_sfw")
     given = {"steps": "consecutive", "batch": "all"} if consecutive else {}
     x, y = records(700, 6, setup.q, loss=loss)
     found, taken = ended("noisy_sfw", setup, x, y, 3, **given)
@@ -366,7 +365,7 @@ def test_noisy_sfw(loss, p, consecutive):
 def test_poly_sfw(loss, n, d):
     """Also with more coordinates than are searched at once, and some left over."""
     radius = 0.8
-    setup, module = Setup(loss, 1.0, d, radius), solvers.load("poly_sfw")
+    setup, module = Setup(loss, 1.0, d, radius), registry.load("poly_sfw")
     x, y = records(n, d, math.inf, loss=loss)
     found, taken = ended("poly_sfw", setup, x, y, 5)
     own = streams(5)

@@ -14,8 +14,8 @@ from scipy import optimize
 from scipy.special import expit
 from scipy.stats import norm
 
-from dperm.core.erm.sets import Ball
-from dperm.core.privacy.mechanisms import laplace_rows, unit_laplace
+from dperm.privacy.noise import laplace_rows, unit_laplace
+from dperm.problems.sets import Ball
 
 
 def slopes(loss, v, y):

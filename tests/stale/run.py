@@ -34,9 +34,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dperm.core.experiment.locate import available
-from dperm.pipeline import manifest
-from dperm.store import closure
+from dperm.config.locate import available
+from dperm.storage import closure
+from dperm.workflow import manifest
 
 from .world import World, made, without
 

@@ -18,12 +18,13 @@ from unittest.mock import patch
 
 from threadpoolctl import threadpool_limits
 
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema, scope
-from dperm.core.experiment.config import at_scale
-from dperm.core.experiment.unit import PROVENANCE
-from dperm.pipeline import digests, inputs, jobs, products, stages
+from dperm.config import config as configuration
+from dperm.config import schema, scope
+from dperm.config.config import at_scale
+from dperm.experiments import digests, inputs, plan, products, stages
+from dperm.experiments.unit import PROVENANCE
+from dperm.storage import files as store
+from dperm.workflow import jobs
 
 # Columns and entries that say when and by what rows were made, or how long it took.
 APART = (*PROVENANCE, "made", "content")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.core.lanes import Block
-from dperm.core.privacy import Gaussian, Ledger, gaussian
+from dperm.privacy import Gaussian, Ledger, gaussian
+from dperm.solvers.batched import Block
 from dperm.solvers.records import Records
 
 SPARSE = True  # A may be a sparse matrix

@@ -34,7 +34,6 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dperm.accountants.noisy_max import NoisyMax, TopK
 from dperm.audit import costs
 from dperm.audit.mechanism import (
     DELTA,
@@ -51,11 +50,11 @@ from dperm.audit.mechanism import (
 )
 from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import HIDES, SAME, Coupling, Replay, Shift
-from dperm.core.calibrations import STRICT
-from dperm.core.privacy import strict
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import listening
+from dperm.privacy.accountants import STRICT, strict
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Event, Ledger, SampledGaussian
+from dperm.privacy.mechanisms.noisy_max import NoisyMax, TopK
+from dperm.privacy.noise import listening
 
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants

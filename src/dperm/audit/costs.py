@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit.mechanism import DELTA, Mechanism, Pair, Transcript
 from dperm.audit.replay import SAME, Replay, Shift
-from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.events import Event, Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
 
 MAX_FLIP_CHANCE = 1e-2  # that noise decides a selection that is passed over
 STRETCH = 100  # times as many releases, of a tenth of the cost: accountants differ more

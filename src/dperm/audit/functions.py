@@ -22,7 +22,7 @@ import numpy as np
 
 from dperm.audit.draws import RecordedRun, begin, default_rng
 from dperm.audit.mechanism import Array, AuditData
-from dperm.core.experiment import locate
+from dperm.config import locate
 
 Row = tuple[Array, float]  # features and label
 Rng = np.random.Generator

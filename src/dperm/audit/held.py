@@ -15,9 +15,9 @@ from typing import Any
 
 from dperm.audit.checks import BLIND, Audit
 from dperm.audit.solvers import mechanisms
-from dperm.core import solvers
-from dperm.core.calibrations import STRICT
-from dperm.core.experiment.locate import ConfigError
+from dperm.config.locate import ConfigError
+from dperm.privacy.accountants import STRICT
+from dperm.solvers import registry
 
 IN_KEYS = "nothing"  # refusals
 log = logging.getLogger(__name__)
@@ -34,9 +34,9 @@ def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
 
     A module that states a reason in ``UNCHECKED`` runs unchecked; that is logged.
     """
-    if algorithm in solvers.PLACES:  # this package's tests check its own solvers
+    if algorithm in registry.PLACES:  # this package's tests check its own solvers
         return
-    unchecked = getattr(solvers.load(algorithm), "UNCHECKED", "")
+    unchecked = getattr(registry.load(algorithm), "UNCHECKED", "")
     if unchecked:
         log.warning("solver %s is not held to its ledger: %s", name, unchecked)
         return

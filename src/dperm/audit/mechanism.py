@@ -20,11 +20,11 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from scipy import stats
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.privacy import mechanisms
-from dperm.core.privacy.accounting import epsilon, true_epsilon
-from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import STREAMS, Streams, streams
+from dperm.privacy import noise
+from dperm.privacy.accounting import epsilon, true_epsilon
+from dperm.privacy.events import Event, Ledger, SampledGaussian
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.privacy.noise import STREAMS, Streams, streams
 
 Array = np.ndarray
 Record = tuple[Array, float]
@@ -311,7 +311,7 @@ class Mechanism:
             run_streams = run_streams.replaced(sampling=FixedSampling(read_record))
         views = list[Array]()
         ends = [0]
-        with mechanisms.listening(tap), quiet():
+        with noise.listening(tap), quiet():
             run = self.begin(data, run_streams)
             for view in self.follow(run):
                 views.append(np.ravel(np.array(view, dtype=float)))

@@ -15,12 +15,12 @@ from functools import partial
 
 import numpy as np
 
-from dperm.accountants.generalised_gaussian import GeneralisedGaussian
-from dperm.accountants.noisy_max import NoisyMax, TopK
-from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.mechanism import LAWS, Array, Draw, Mechanism, Pair, Transcript
-from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
+from dperm.privacy.events import Event, Gaussian, Laplace, SampledGaussian
+from dperm.privacy.mechanisms.generalised_gaussian import GeneralisedGaussian
+from dperm.privacy.mechanisms.noisy_max import NoisyMax, TopK
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
+from dperm.privacy.mechanisms.sketch import GaussianSketch
 
 SAME = 1e-9  # units of noise: a shift that counts as none
 DECIDING_NOISE = 1e5  # noise that decides any selection

@@ -19,26 +19,25 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.mechanism import DELTA, INFLUENTIAL, Array, AuditData, Mechanism
-from dperm.core import solvers
-from dperm.core.calibrations import OURS, STRICT
-from dperm.core.erm.losses import named
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment.locate import ConfigError
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Ledger, NonPrivate
-from dperm.core.privacy.mechanisms import Streams
-from dperm.solvers import records
-from dperm.solvers import streams as family
-from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import in_rounds
+from dperm.config.locate import ConfigError
+from dperm.privacy.accountants import OURS, STRICT
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.events import Ledger, NonPrivate
+from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
+from dperm.privacy.mechanisms.sketch import GaussianSketch
+from dperm.privacy.noise import Streams
+from dperm.problems.losses import named
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers import records, registry
+from dperm.solvers import single_pass as family
+from dperm.solvers.batched import BatchedSettings
+from dperm.solvers.full_batch.scaled import Scaled
+from dperm.solvers.full_batch.secret import in_rounds
 from dperm.solvers.scales import declared
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Rows
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import Rows
 
 STEP = 1e-3  # of a setting
 CLIP = 0.05
@@ -204,15 +203,15 @@ def mechanisms(
     NoSubjectError
         If it is private and nothing can be audited.
     """
-    module = solvers.load(algorithm)
-    family = solvers.family(module)
+    module = registry.load(algorithm)
+    family = registry.family(module)
     usual = _VERTICES if family == "frank_wolfe" else Needs()
     needs = NEEDS.get(algorithm, usual)
     solver_options = replace(
-        solvers.make_options(module, dict(options)), **needs.options
+        registry.make_options(module, dict(options)), **needs.options
     )
     if varied is None:
-        varied = name == algorithm or algorithm not in solvers.PLACES
+        varied = name == algorithm or algorithm not in registry.PLACES
     subjects: list[Mechanism] = []
     for calibration in calibrations:
         request = AuditRequest(name, module, solver_options, calibration, needs, varied)
@@ -502,7 +501,7 @@ def _fits(request: AuditRequest) -> Made:
         Scaled(plain.problem(plain.records())), 1.0, request.options
     )
     if _is_tilted(ledger):
-        usual = replace(request, options=solvers.make_options(request.module, {}))
+        usual = replace(request, options=registry.make_options(request.module, {}))
         yield fit(usual, f", {COMPANY} records", Shape(n=COMPANY, p=2), company=True)
 
 
@@ -588,8 +587,8 @@ def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -
 
 
 MAKERS: dict[str, Callable[[AuditRequest], Made]] = {
-    "lanes": _settings,
+    "batched": _settings,
     "frank_wolfe": _frank_wolfe,
-    "streams": _streams,
-    "fits": _fits,
+    "single_pass": _streams,
+    "full_batch": _fits,
 }

@@ -12,7 +12,7 @@ import pandas as pd
 from dperm.audit.checks import BLIND, CHECKS, Audit, CheckResult, raised
 from dperm.audit.mechanism import DELTA, Mechanism
 from dperm.audit.solvers import NoSubjectError
-from dperm.core.privacy.ledger import N, united
+from dperm.privacy.events import N, united
 
 FULL_EFFORT: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
 SMALL_EFFORT = {"neighbours": 8, "runs": 40}

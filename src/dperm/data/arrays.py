@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.experiment import files as store
+from dperm.storage import files as store
 
 # Squares of larger numbers, summed over the records, would overflow.
 MAX_ENTRY = 1e150

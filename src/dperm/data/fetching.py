@@ -23,9 +23,8 @@ from urllib.parse import urljoin, urlsplit
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import files as store
-from dperm.core.experiment.schema import SOURCES, Data, Dataset, Section, Source
-from dperm.core.experiment.validation import check, one_of
+from dperm.config.schema import SOURCES, Data, Dataset, Section, Source
+from dperm.config.validation import check, one_of
 from dperm.data.arrays import (
     FILE,
     Arrays,
@@ -42,7 +41,8 @@ from dperm.data.arrays import (
 from dperm.data.readers import FORMATS, read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.data.tables import labels
-from dperm.store import closure
+from dperm.storage import closure
+from dperm.storage import files as store
 
 RECORD = "fetch.json"
 READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:serve")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.experiment import files as store
-from dperm.core.experiment.schema import Data, Preparation, ProblemSection
+from dperm.config.schema import Data, Preparation, ProblemSection
 from dperm.data.arrays import (
     digest_arrays,
     load_arrays,
@@ -20,7 +19,8 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.store import closure
+from dperm.storage import closure
+from dperm.storage import files as store
 
 META = "meta.json"
 

@@ -27,10 +27,10 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from dperm.core.erm import door
-from dperm.core.experiment.schema import Count, Data, Flag, Reader, same
+from dperm.config.schema import Count, Data, Flag, Reader, same
 from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
 from dperm.data.tables import labels, parse_table, table_arrays, typed
+from dperm.problems import door
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
 MEMORY = 3 * 2**30  # bytes that reading may take, on a machine of 4 GB

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, Strict
 from scipy import sparse
 
-from dperm.core.experiment.schema import Count, Natural
+from dperm.config.schema import Count, Natural
 from dperm.data.arrays import standardize
 
 Rows = Annotated[int, Strict(), Field(ge=2)]

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from dperm.core.experiment.files import unthreaded
-from dperm.core.names import hint
 from dperm.data.arrays import MAX_ENTRY, RefusedError
+from dperm.names import hint
+from dperm.storage.files import unthreaded
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column

@@ -6,7 +6,7 @@ next to the YAML, and is imported as ``dperm.papers.<name>`` as well.
 
 from collections.abc import Iterator
 
-from dperm.core.experiment import locate
+from dperm.config import locate
 from dperm.extras import require
 
 IN_KEYS = "settings"

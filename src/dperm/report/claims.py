@@ -16,15 +16,9 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, results, schema
-from dperm.core.experiment.config import paper_file
-from dperm.core.experiment.files import write_csv
-from dperm.core.experiment.locate import ConfigError
-from dperm.judge import claims, words
-from dperm.judge.claims import Claim
-from dperm.judge.judge import (
+from dperm.claims import claims, words
+from dperm.claims.claims import Claim
+from dperm.claims.judge import (
     FAILS,
     HOLDS,
     NEARLY,
@@ -37,12 +31,18 @@ from dperm.judge.judge import (
     judged,
     verdict_of,
 )
-from dperm.judge.number import Missing, MissingRow, rounded
-from dperm.judge.words import Tables
-from dperm.pipeline import makers
-from dperm.present.intervals import t_quantile
+from dperm.claims.number import Missing, MissingRow, rounded
+from dperm.claims.words import Tables
+from dperm.config import config as configuration
+from dperm.config import schema
+from dperm.config.config import paper_file
+from dperm.config.locate import ConfigError
+from dperm.experiments import makers, plan, results
+from dperm.numerics.intervals import t_quantile
 from dperm.report import texts
-from dperm.store.closure import functions
+from dperm.storage import files as store
+from dperm.storage.closure import functions
+from dperm.storage.files import write_csv
 
 log = logging.getLogger(__name__)
 

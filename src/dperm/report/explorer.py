@@ -28,13 +28,14 @@ from itables import to_html_datatable
 from itables.javascript import generate_init_offline_itables_html
 from PIL import Image
 
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
-from dperm.core.experiment.locate import available
-from dperm.present import looks
+from dperm.config import config as configuration
+from dperm.config import schema
+from dperm.config.locate import available
+from dperm.experiments import plan
+from dperm.plotting import styles
 from dperm.report import page, texts
 from dperm.report.worth import true_epsilons
+from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
 
@@ -307,8 +308,8 @@ def decided_by(method: str, claims: Iterable[Mapping[str, Any]]) -> str:
 def _colours(methods: list[str]) -> alt.Color:
     """The colours of all figures; a variant of a method has the method's."""
     heads = {name: name.rpartition(", ")[0] for name in methods}
-    style_of = looks.of(methods)
-    style_of |= looks.of({*heads.values()} & looks.METHODS.keys())
+    style_of = styles.of(methods)
+    style_of |= styles.of({*heads.values()} & styles.METHODS.keys())
     looked = [style_of.get(heads[name], style_of[name])["color"] for name in methods]
     scale = alt.Scale(domain=methods, range=looked)
     legend = alt.Legend(orient="bottom", columns=2, labelLimit=240, symbolOpacity=1)

@@ -17,12 +17,12 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import Environment
 
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
-from dperm.judge.judge import VERDICTS
-from dperm.present import drawing
-from dperm.present.tables import groups, short
+from dperm.claims.judge import VERDICTS
+from dperm.config import config as configuration
+from dperm.config import schema
+from dperm.experiments import plan
+from dperm.plotting import drawing
+from dperm.plotting.tables import groups, short
 from dperm.report import texts
 from dperm.report.worth import (
     NOISE_TABLES,
@@ -30,6 +30,7 @@ from dperm.report.worth import (
     worth_in_words,
     worth_picture,
 )
+from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
 

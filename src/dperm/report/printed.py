@@ -16,8 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import plan, schema
-from dperm.present import drawing
+from dperm.config import schema
+from dperm.experiments import plan
+from dperm.plotting import drawing
 
 COLUMNS = ["paper", "table", "what", "row", "printed", "ours", "low", "high", "p"]
 ERRORS = "errors"

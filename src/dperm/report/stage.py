@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
+from dperm.config import schema
+from dperm.experiments import plan
 from dperm.report import page, texts
+from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
 

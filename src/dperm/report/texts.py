@@ -18,16 +18,17 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
-from dperm.core.experiment.locate import ConfigError, available
-from dperm.judge.claims import KINDS, STATED
-from dperm.judge.judge import HOLDS, VERDICTS
-from dperm.judge.number import Number
-from dperm.present.tables import plain
+from dperm.claims.claims import KINDS, STATED
+from dperm.claims.judge import HOLDS, VERDICTS
+from dperm.claims.number import Number
+from dperm.config import config as configuration
+from dperm.config import schema
+from dperm.config.locate import ConfigError, available
+from dperm.experiments import plan
+from dperm.plotting.tables import plain
 from dperm.report.printed import draw_printed
 from dperm.report.worth import draw_worth
+from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import plan, schema
-from dperm.core.experiment.config import paper_label
-from dperm.core.experiment.locate import available
-from dperm.present import drawing
+from dperm.config import schema
+from dperm.config.config import paper_label
+from dperm.config.locate import available
+from dperm.experiments import plan
+from dperm.plotting import drawing
 
 NOISE_TABLES = {  # paper to the table of its published noise
     "dpskgd": "noise",

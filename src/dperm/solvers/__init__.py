@@ -1,1 +1,1 @@
-"""Solvers of all families; DP-CD is in :mod:`dperm.core.lanes`."""
+"""Solvers of all families; DP-CD is in :mod:`dperm.solvers.batched`."""

@@ -1,9 +1,10 @@
 """A record's contribution: cleaned, scaled, clipped, and checked.
 
-Every sum over records that the family ``fits`` releases is computed here. A user's own
-solver should compute its sums here too. No single record may decide whether a sum is a
-number. So a record that is not finite counts as a record of zeros, norms neither
-overflow nor underflow, and a slope that is NaN counts as one at the end of its range.
+Every sum over records that the family ``full_batch`` releases is computed here. A
+user's own solver should compute its sums here too. No single record may decide whether
+a sum is a number. So a record that is not finite counts as a record of zeros, norms
+neither overflow nor underflow, and a slope that is NaN counts as one at the end of its
+range.
 
 The bound behind the sensitivity is checked on every contribution. The check uses the
 record's largest entry and not the norm used for clipping, so that a mistake in the
@@ -19,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.compiled import KERNEL, clamp
-from dperm.core.erm.cleaning import MAX_NORM, cleaned, lengths
-from dperm.core.erm.problem import Problem
-from dperm.core.kernels import njit
+from dperm.numerics.compiled import KERNEL, clamp
+from dperm.numerics.kernels import njit
+from dperm.problems.cleaning import MAX_NORM, cleaned, lengths
+from dperm.problems.problem import Problem
 
 SPARSE_SHARE = 0.2  # share of non-zero entries below which rows are stored sparse
 _BLOCK = 1024  # columns that are made dense at a time

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dperm.core.erm.problem import Problem
+from dperm.problems.problem import Problem
 
 
 def column_scales(problem: Problem) -> np.ndarray:

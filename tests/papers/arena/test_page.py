@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from documentation.test_numbers import NUMBER, SECTION, STATED, plain
-from dperm.compare import methods, peers, race
-from dperm.core.experiment.config import read
-from dperm.core.experiment.plan import at_problem
+from dperm.benchmark import peers, race
+from dperm.config.config import read
+from dperm.estimators import methods
+from dperm.experiments.plan import at_problem
 from dperm.papers.arena import ranking, tables
 
 PAGE = Path(__file__).parents[3] / "docs/arena.md"

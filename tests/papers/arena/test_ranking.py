@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.compare import methods, race
-from dperm.core.experiment.schema import Product
+from dperm.benchmark import race
+from dperm.config.schema import Product
+from dperm.estimators import methods
 from dperm.papers.arena import defaults, figures, ranking, tables
 from dperm.papers.arena.ranking import CONSTANT
 

@@ -6,12 +6,13 @@ import pandas as pd
 import pytest
 
 from dperm import cli
-from dperm.compare import methods, race
-from dperm.compare import peers as libraries
-from dperm.core.experiment.config import read
+from dperm.benchmark import peers as libraries
+from dperm.benchmark import race
+from dperm.config.config import read
+from dperm.estimators import methods
+from dperm.experiments import inputs
+from dperm.experiments.stages import SweepRun
 from dperm.papers.arena import sweeps, tables
-from dperm.pipeline import inputs
-from dperm.pipeline.stages import SweepRun
 
 
 @pytest.fixture

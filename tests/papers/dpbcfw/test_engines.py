@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm.core.privacy.mechanisms import streams
+from dperm.privacy.noise import streams
 from dperm.solvers.distributed.engines import (
     ENGINES,
     Dask,

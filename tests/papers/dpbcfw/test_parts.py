@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from dperm.core.erm.losses import PLACES, named
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
+from dperm.problems.losses import PLACES, named
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
 from dperm.solvers.distributed.bounds import record_bound
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate

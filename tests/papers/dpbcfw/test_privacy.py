@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.privacy import true_epsilon
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpbcfw import runs, sweeps
 from dperm.papers.dpbcfw.runs import synthetic
+from dperm.privacy import true_epsilon
+from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_bcfw_noise, dp_fw
 from papers.dpbcfw.conftest import SIZES

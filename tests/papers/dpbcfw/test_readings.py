@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.schema import Product
+from dperm.config.schema import Product
 from dperm.papers.dpbcfw import figures, tables
 from dperm.papers.dpbcfw.runs import RunSetting, noise_of
-from dperm.present import drawing
+from dperm.plotting import drawing
 
 OURS = {"noise": "stated", "epsilon": 1.0, "nodes": 2, "sketch": 10, "iterations": 9}
 CENTRAL = {"method": "dp_fw", "noise": "scaled", "epsilon": 1.0, "iterations": 9}

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from conftest import make_problem, raw_data
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.lanes import BatchedSettings, dp_cd, trials
-from dperm.core.privacy.mechanisms import gaussian, streams
-from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpcd import levels
-from dperm.solvers.lanes import dp_cd_priv
+from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.noise import gaussian, streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.solvers.batched import BatchedSettings, dp_cd, dp_cd_priv, trials
 
 ONE = (np.full(1, 0.5), np.full(1, 1.0))
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.privacy.calibration import smallest
-from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpcd import sweeps, tables
+from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.calibration import smallest
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
 GRID = {"passes": [2, 4], "step": [1e-5, 0.3], "clip": [1.0, 3.0]}

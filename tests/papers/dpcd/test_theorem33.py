@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.core.erm.optimum import solve
 from dperm.papers.dpcd import theory
-from dperm.solvers.lanes.constants import strong_convexity
+from dperm.problems.optimum import solve
+from dperm.solvers.batched.constants import strong_convexity
 
 
 @pytest.fixture(params=["logistic", "least_squares"])

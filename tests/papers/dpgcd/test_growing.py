@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.erm.optimum import solve
 from dperm.papers.dpgcd import growing, tables
 from dperm.papers.dpgcd.growing import Instance, draw
-from dperm.solvers.lanes import dp_gcd
+from dperm.problems.optimum import solve
+from dperm.solvers.batched import dp_gcd
 
 
 def swept(law, knob="p", values=(100, 1000, 10000), spread=0.0):

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpgcd import growing, sweeps
-from dperm.solvers.lanes import dp_gcd
+from dperm.privacy.noise import streams
+from dperm.solvers.batched import BatchedSettings, dp_gcd
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
 AT = {"p": 40, "n": 400, "tau": 2, "imbalance": 0.0}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.core.erm.optimum import solve
 from dperm.papers.dpgcd import theorem44
+from dperm.problems.optimum import solve
 
 DELTA = 1e-6
 

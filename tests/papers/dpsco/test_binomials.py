@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import binomials
-from dperm.solvers.streams import Target, noisy_sfw
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import hard
+from dperm.privacy.noise import streams
+from dperm.solvers.single_pass import Target, noisy_sfw
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import hard
 
 OPTIONS = [noisy_sfw.Options(), noisy_sfw.Options(steps="consecutive")]
 PRIVATE = Target(1.0, 1e-6, "paper")

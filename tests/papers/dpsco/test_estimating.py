@@ -10,9 +10,9 @@ from dperm.papers.dpsco.estimates import (
     tree_bound,
     walk_bound,
 )
-from dperm.solvers.streams import Target
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Signs, hard
+from dperm.solvers.single_pass import Target
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import Signs, hard
 
 NONE = Target(math.inf, 1e-6, "none")
 

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import results, schema
+from dperm.config import schema
+from dperm.experiments import results
 from dperm.papers.dpsco import rates, tables
 
 SIZES = 10.0 ** np.arange(3, 7)

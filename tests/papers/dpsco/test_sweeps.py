@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm.papers.dpsco import sweeps
-from dperm.solvers.streams.sources import Signs
+from dperm.solvers.single_pass.sources import Signs
 
 TARGETS = [1.0, math.inf]
 POINTS = [("noisy_sfw", [1.0, 1.5, 2.0]), ("phased_sgd", [2.0, math.inf])]

@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 from conftest import make_problem
-from dperm.core.erm.optimum import solve
-from dperm.core.experiment.unit import setting_rows
-from dperm.core.lanes import BatchedSettings
+from dperm.experiments.unit import setting_rows
+from dperm.numerics.intervals import SETTING
 from dperm.papers.dpskgd import sweeps
-from dperm.present.intervals import SETTING
-from dperm.solvers.lanes import dp_skgd
+from dperm.problems.optimum import solve
+from dperm.solvers.batched import BatchedSettings, dp_skgd
 
 STEPS, CLIPS = (0.05, 0.3, 1.0), (0.5, 4.0)
 NOISE = {1.0: 5.0, 4.0: 10.0}  # by passes

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import instances as law
 from dperm.papers.dpskgd.instances import SampledMethod
 from dperm.papers.dpskgd.sweeps import release_noise
+from dperm.privacy.noise import streams
 
 N = 2.0**20
 

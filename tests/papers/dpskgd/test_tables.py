@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.schema import Product
-from dperm.kinds import tables as kinds
+from dperm.config.schema import Product
 from dperm.papers.dpskgd import tables
+from dperm.papers.shared import tables as kinds
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import instances, sweeps, theorem42, theory
 from dperm.papers.dpskgd.theorem42 import Algorithm
-from dperm.solvers.lanes.constants import strong_convexity
+from dperm.privacy.noise import streams
+from dperm.solvers.batched.constants import strong_convexity
 
 N = 2.0**18
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from conftest import make_problem, raw_data
-from dperm.core.erm.optimum import solve
 from dperm.papers.dpskgd import theory as bounds
-from dperm.solvers.lanes.dp_skgd import Options, SketchLaw
+from dperm.problems.optimum import solve
+from dperm.solvers.batched.dp_skgd import Options, SketchLaw
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dperm.compare.race import KEYS, TRIED, means
+from dperm.benchmark.race import KEYS, TRIED, means
 from dperm.papers.arena.ranking import LEFT_OUT, WORST
 
 SHIPPED = ""  # the setting that a solver is shipped with, which names no value

@@ -11,13 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
-from dperm.core.experiment import results
-from dperm.core.experiment.schema import Config, Product
+from dperm.config.schema import Config, Product
+from dperm.experiments import results
 from dperm.papers.arena import ranking
 from dperm.papers.arena.ranking import BUDGETS, CONSTANT, LEFT_OUT, LOSSES
 from dperm.papers.arena.tables import counted, fair, outcomes
-from dperm.present import drawing, looks
-from dperm.present.drawing import Drawing, Picture, Rows
+from dperm.plotting import drawing, styles
+from dperm.plotting.drawing import Drawing, Picture, Rows
 
 TITLES = {"logistic": "two classes", "least_squares": "numbers"}
 SEEN = 0.1  # share of draws below which nothing is shown
@@ -73,7 +73,7 @@ def drawn_which(curves: pd.DataFrame) -> Drawing:
             own=left,
             columns=2,
             size=(5.0, 3.9),
-            styles={CONSTANT: looks.style("#595959", ":")},
+            styles={CONSTANT: styles.style("#595959", ":")},
             is_named=True,
         )
     )

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dperm.compare.race import REFERENCES, TUNINGS
+from dperm.benchmark.race import REFERENCES, TUNINGS
 
 RESAMPLES = 1000
 DRAWS = 200

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from dperm import data
-from dperm.compare import methods
-from dperm.compare import peers as libraries
-from dperm.compare.race import Case, Row, rows
-from dperm.core.experiment import plan, schema
-from dperm.core.experiment.config import read
-from dperm.core.lanes.trials import seeds_of
+from dperm.benchmark import peers as libraries
+from dperm.benchmark.race import Case, Row, rows
+from dperm.config import schema
+from dperm.config.config import read
 from dperm.data.fetching import load_fetched
-from dperm.pipeline import inputs
+from dperm.estimators import methods
+from dperm.experiments import inputs, plan
+from dperm.solvers.batched.trials import seeds_of
 
 _LAST: dict[tuple[str, str], Case] = {}  # a problem's methods run one after another
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.compare import methods, peers
-from dperm.compare.race import REFERENCES, TRIED, TUNINGS, means
-from dperm.core.experiment import grid
-from dperm.core.experiment.plan import at_problem
-from dperm.core.experiment.results import load_sweep, sweep_path
-from dperm.core.experiment.schema import Config, Product
+from dperm.benchmark import peers
+from dperm.benchmark.race import REFERENCES, TRIED, TUNINGS, means
+from dperm.config import grid
+from dperm.config.schema import Config, Product
 from dperm.data.fetching import describe
+from dperm.estimators import methods
+from dperm.experiments import digests
+from dperm.experiments.plan import at_problem
+from dperm.experiments.results import load_sweep, sweep_path
 from dperm.papers.arena import defaults, ranking
 from dperm.papers.arena.ranking import LEFT_OUT
-from dperm.pipeline import digests
 
 SHOWN = [
     "problem",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm.core.erm.problem import Problem
-from dperm.core.erm.sets import Ball
+from dperm.problems.problem import Problem
+from dperm.problems.sets import Ball
 from dperm.solvers.distributed.columns import Columns
 
 _POWER_STEPS = 30

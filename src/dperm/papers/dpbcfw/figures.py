@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results
-from dperm.core.experiment.schema import Config, Product
+from dperm.config.schema import Config, Product
+from dperm.experiments import results
+from dperm.numerics.intervals import power
 from dperm.papers.dpbcfw.tables import NUMBER, READING, last, read
-from dperm.present import drawing, looks
-from dperm.present.drawing import Picture, Rows
-from dperm.present.intervals import power
-from dperm.present.looks import Style
-from dperm.present.tables import groups, where
+from dperm.plotting import drawing
+from dperm.plotting import styles as looks
+from dperm.plotting.drawing import Picture, Rows
+from dperm.plotting.styles import Style
+from dperm.plotting.tables import groups, where
 
 LARGER = (
     "A private curve can end below FW, which has no noise: Algorithm 2 adds a vertex "

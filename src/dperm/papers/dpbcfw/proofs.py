@@ -12,15 +12,15 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from dperm.core.privacy.published import advanced_epsilon
-from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.kinds.proofs import Argument
 from dperm.papers.dpbcfw.theory import (
     box_curvature,
     correlated,
     pair_chances,
     pair_sums,
 )
+from dperm.papers.shared.proofs import Argument
+from dperm.privacy.accountants.published import advanced_epsilon
+from dperm.privacy.accountants.strict import gaussian_epsilon
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import equation17
 
 # --- privacy --------------------------------------------------------------------------

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.erm.sets import Ball
-from dperm.core.experiment.schema import Config
-from dperm.core.privacy.ledger import DATA_BOUNDS, RADIUS, Ledger, united
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.solvers.options import one_of
-from dperm.kinds.sweeps import problem_of
+from dperm.config.schema import Config
 from dperm.papers.dpbcfw.constrained import minimum
+from dperm.papers.shared.sweeps import problem_of
+from dperm.privacy.events import DATA_BOUNDS, RADIUS, Ledger, united
+from dperm.privacy.noise import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.problems.sets import Ball
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.engines import ENGINES
 from dperm.solvers.frank_wolfe import (
@@ -45,6 +44,7 @@ from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
 )
 from dperm.solvers.frank_wolfe.dp_fw import selections_epsilon
 from dperm.solvers.frank_wolfe.iterate import Iterate
+from dperm.solvers.options import one_of
 
 Rows = list[dict[str, Any]]
 METHODS: dict[str, ModuleType] = {

@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from dperm.core.erm.losses import named
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import grid
-from dperm.core.experiment.schema import Config
-from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.config import grid
+from dperm.config.schema import Config
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.constrained import top_eigenvalue
 from dperm.papers.dpbcfw.runs import (
@@ -31,6 +28,9 @@ from dperm.papers.dpbcfw.runs import (
     synthetic,
 )
 from dperm.papers.dpbcfw.theory import SAMPLINGS
+from dperm.privacy.noise import gaussian, streams
+from dperm.problems.losses import named
+from dperm.problems.problem import Problem, build
 from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.engines import shares
 from dperm.solvers.distributed.node import Node

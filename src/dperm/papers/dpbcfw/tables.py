@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results
-from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.tables import slopes, swept_of
+from dperm.config.schema import Config, Product
+from dperm.experiments import results
+from dperm.numerics.intervals import power, student
 from dperm.papers.dpbcfw import theory
-from dperm.present.intervals import power, student
-from dperm.present.tables import Rows, groups, interval, where
+from dperm.papers.shared.tables import slopes, swept_of
+from dperm.plotting.tables import Rows, groups, interval, where
 
 # --- rows of the sweeps ---------------------------------------------------------------
 

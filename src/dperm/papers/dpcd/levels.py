@@ -11,7 +11,7 @@ Two Gaussian releases come before Algorithm 1, each of all features at once:
 Replacing a record takes one value of each feature from a level and adds one to another,
 so the counts move by :math:`\sqrt{2 p}` at most, and the means by :math:`\sqrt p / n`.
 Both are Gaussian, as Algorithm 1's are, and all compose exactly. The module has the
-interface of ``dperm.solvers.lanes.dp_cd_priv`` and needs dense features.
+interface of ``dperm.solvers.batched.dp_cd_priv`` and needs dense features.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from functools import cache
 
 import numpy as np
 
-from dperm.core.calibrations import STRICT
-from dperm.core.erm.problem import Problem
-from dperm.core.lanes import BatchedSettings, dp_cd
-from dperm.core.lanes.dp_cd import bytes_per_setting, steps
-from dperm.core.privacy.calibration import smallest
-from dperm.core.privacy.ledger import Gaussian, Ledger
-from dperm.core.privacy.mechanisms import Streams, gaussian
-from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.core.solvers import options as checks
+from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.calibration import smallest
+from dperm.privacy.events import Gaussian, Ledger
+from dperm.privacy.noise import Streams, gaussian
+from dperm.problems.problem import Problem
+from dperm.solvers import options as checks
+from dperm.solvers.batched import BatchedSettings, dp_cd
+from dperm.solvers.batched.dp_cd import bytes_per_setting, steps
 
 __all__ = ["Options", "Run", "bytes_per_setting", "ledger", "steps"]
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dperm.kinds.proofs import Argument
+from dperm.papers.shared.proofs import Argument
 
 
 def imbalance(ratio: float, least: float, printed: float) -> Argument:

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.calibrations import STRICT
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import grid as grids
-from dperm.core.experiment import schema
-from dperm.core.lanes import BatchedSettings, dp_cd, trials
-from dperm.kinds.sweeps import ends, problem_of, refined
+from dperm.config import grid as grids
+from dperm.config import schema
 from dperm.papers.dpcd import levels, theory
-from dperm.solvers.lanes import dp_cd_priv
+from dperm.papers.shared.sweeps import ends, problem_of, refined
+from dperm.privacy.accountants import STRICT
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers.batched import BatchedSettings, dp_cd, dp_cd_priv, trials
 
 Rows = list[dict[str, Any]]
 READINGS = {  # of equation 126

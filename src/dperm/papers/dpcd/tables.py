@@ -8,15 +8,15 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from dperm.core.calibrations import PAPER
-from dperm.core.experiment import results
-from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import swept_errors
+from dperm.config.schema import Config, Product
+from dperm.experiments import results
+from dperm.experiments.inputs import UnavailableError
+from dperm.numerics.intervals import student, t_quantile
 from dperm.papers.dpcd import theory
-from dperm.pipeline.inputs import UnavailableError
-from dperm.present.intervals import student, t_quantile
-from dperm.present.tables import Rows, groups, named, where
+from dperm.papers.shared.sweeps import problem_of
+from dperm.papers.shared.tables import swept_errors
+from dperm.plotting.tables import Rows, groups, named, where
+from dperm.privacy.accountants import PAPER
 
 SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
 VARIANTS = {

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dperm.core.erm.optimum import Optimum
-from dperm.core.erm.problem import Problem
-from dperm.core.lanes import BatchedSettings, dp_cd
-from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
+from dperm.privacy.noise import streams
+from dperm.problems.optimum import Optimum
+from dperm.problems.problem import Problem
+from dperm.solvers.batched import BatchedSettings, dp_cd
+from dperm.solvers.batched.constants import largest_derivatives, strong_convexity
 
 CASES = ("convex", "strongly convex")  # of Theorem 3.3
 

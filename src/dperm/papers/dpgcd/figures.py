@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import plan, results
-from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.figures import TITLES, told
+from dperm.config.schema import Config, Product
+from dperm.experiments import inputs, plan, results
 from dperm.papers.dpgcd import growing
-from dperm.pipeline import inputs
-from dperm.present import drawing
-from dperm.present.drawing import Picture, Rows
-from dperm.present.looks import style
-from dperm.present.tables import where
+from dperm.papers.shared.figures import TITLES, told
+from dperm.plotting import drawing
+from dperm.plotting.drawing import Picture, Rows
+from dperm.plotting.styles import style
+from dperm.plotting.tables import where
 
 SPARSITY = 5  # tau of Figure 2
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.present.tables import where
+from dperm.plotting.tables import where
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
 
 KNOBS = ("p", "n", "tau", "imbalance")
 PLAIN = {"p": 1000, "n": 1600, "tau": 4, "imbalance": 0.0}

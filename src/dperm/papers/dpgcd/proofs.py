@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from dperm.accountants.noisy_max import ChosenValue, NoisyMax
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Ledger
-from dperm.kinds.proofs import Argument
+from dperm.papers.shared.proofs import Argument
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Ledger
+from dperm.privacy.mechanisms.noisy_max import ChosenValue, NoisyMax
 
 
 def noisy_max_step(gap: float, pure: float) -> Argument:

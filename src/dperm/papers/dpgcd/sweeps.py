@@ -8,22 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.calibrations import STRICT
-from dperm.core.erm.optimum import Optimum, solve
-from dperm.core.erm.problem import Problem
-from dperm.core.experiment import grid as grids
-from dperm.core.experiment import plan, results
-from dperm.core.experiment.schema import Config
-from dperm.core.experiment.unit import SolverJob
-from dperm.core.lanes import BatchedSettings, dp_cd, trials
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import streams
-from dperm.kinds.sweeps import CALIBRATION, ends, job_of, priced, problem_of, tuned
+from dperm.config import grid as grids
+from dperm.config.schema import Config
+from dperm.experiments import plan, results
+from dperm.experiments.unit import SolverJob
 from dperm.papers.dpgcd import largest, theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
-from dperm.solvers.lanes import dp_gcd, dp_sgd
+from dperm.papers.shared.sweeps import (
+    CALIBRATION,
+    ends,
+    job_of,
+    priced,
+    problem_of,
+    tuned,
+)
+from dperm.privacy.accountants import STRICT
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import Ledger
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.privacy.noise import streams
+from dperm.problems.optimum import Optimum, solve
+from dperm.problems.problem import Problem
+from dperm.solvers.batched import BatchedSettings, dp_cd, dp_gcd, dp_sgd, trials
 
 SOLVERS: dict[str, tuple[Any, Any]] = {
     "DP-GCD": (dp_gcd, dp_gcd.Options()),
@@ -242,7 +248,7 @@ def _taken(
 
 
 def noise(config: Config, point: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """As ``dperm.kinds.sweeps.noise``, and the cost if the claimed bound held.
+    """As ``dperm.papers.shared.sweeps.noise``, and the cost if the claimed bound held.
 
     A selection then costs 2 epsilon' at most, with noise on the score or not.
     """

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import grid, plan, results
-from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import swept_of
+from dperm.config import grid
+from dperm.config.schema import Config, Product
+from dperm.experiments import inputs, plan, results
+from dperm.experiments.inputs import UnavailableError
+from dperm.numerics.intervals import clopper_pearson, power
 from dperm.papers.dpgcd import growing
-from dperm.pipeline import inputs
-from dperm.pipeline.inputs import UnavailableError
-from dperm.present.intervals import clopper_pearson, power
-from dperm.present.tables import Rows, groups, named
+from dperm.papers.shared.sweeps import problem_of
+from dperm.papers.shared.tables import swept_of
+from dperm.plotting.tables import Rows, groups, named
 
 _MISSING = "not available"
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.core.erm.optimum import Optimum
-from dperm.core.erm.problem import Problem
-from dperm.core.privacy.mechanisms import laplace, streams
+from dperm.privacy.noise import laplace, streams
+from dperm.problems.optimum import Optimum
+from dperm.problems.problem import Problem
 
 WRONG = 0.05  # zeta, the chance that a bound is exceeded
 MAX_ITERATIONS = 10_000  # iterations that are considered, and run

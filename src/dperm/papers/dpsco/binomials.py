@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
-from dperm.core.privacy.mechanisms import Streams
-from dperm.solvers.streams import Target, noisy_sfw
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Coins
+from dperm.privacy.noise import Streams
+from dperm.solvers.single_pass import Target, noisy_sfw
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import Coins
 
 
 class BinomialRun(noisy_sfw.Run):

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dperm.core.erm.sets import norms
-from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Coins, Signs
+from dperm.problems.sets import norms
+from dperm.solvers.single_pass import Target, noisy_sfw, poly_sfw
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import Coins, Signs
 
 BETA = 0.05
 EXAMINED_POINTS = 2000  # of PolySFW's walk, approximately

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.experiment.schema import Config, Product
+from dperm.config.schema import Config, Product
 from dperm.papers.dpsco.rates import (
     BELOW,
     EASY,
@@ -20,10 +19,11 @@ from dperm.papers.dpsco.rates import (
     norm,
     together,
 )
-from dperm.present import drawing
-from dperm.present.drawing import Picture, Rows
-from dperm.present.looks import Style, style
-from dperm.present.tables import where
+from dperm.plotting import drawing
+from dperm.plotting.drawing import Picture, Rows
+from dperm.plotting.styles import Style, style
+from dperm.plotting.tables import where
+from dperm.privacy.accountants import PAPER, STRICT
 
 RECORDS = {"xlabel": "records n", "xscale": "log", "yscale": "log"}
 PRICES: dict[tuple[float, str], tuple[str, Style]] = {

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import scipy  # its parts come when they are first named
 
-from dperm.accountants import generalised_gaussian as generalised
-from dperm.core.privacy.published import advanced_epsilon
-from dperm.kinds.proofs import Argument
+from dperm.papers.shared.proofs import Argument
+from dperm.privacy.accountants.published import advanced_epsilon
+from dperm.privacy.mechanisms import generalised_gaussian as generalised
 
 # --- Corollary 3.3, Theorem 6.3 -------------------------------------------------------
 

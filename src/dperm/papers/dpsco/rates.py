@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results
-from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.tables import slopes, swept_of
-from dperm.present.intervals import student
+from dperm.config.schema import Config, Product
+from dperm.experiments import results
+from dperm.numerics.intervals import student
+from dperm.papers.shared.tables import slopes, swept_of
 
 LABELS = {
     "noisy_sfw": "NoisySFW",

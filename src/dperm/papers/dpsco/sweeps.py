@@ -22,21 +22,21 @@ from typing import Any
 import numpy as np
 import scipy  # its parts come when they are first named
 
-from dperm.accountants import generalised_gaussian as generalised
-from dperm.core import solvers
-from dperm.core.calibrations import OURS, PAPER, STRICT
-from dperm.core.erm.sets import dual_exponent
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import plan
-from dperm.core.experiment.schema import Config
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import N
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.config import config as configuration
+from dperm.config.schema import Config
+from dperm.experiments import plan
 from dperm.papers.dpsco import estimates
 from dperm.papers.dpsco.binomials import BinomialRun
 from dperm.papers.dpsco.rates import EASY, KINDS, LARGE, biases
-from dperm.solvers.streams import (
+from dperm.privacy.accountants import OURS, PAPER, STRICT
+from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.events import N
+from dperm.privacy.mechanisms import generalised_gaussian as generalised
+from dperm.privacy.noise import streams
+from dperm.problems.sets import dual_exponent
+from dperm.solvers import registry
+from dperm.solvers.single_pass import (
     Target,
     noisy_sfw,
     phased_sgd,
@@ -44,10 +44,10 @@ from dperm.solvers.streams import (
     sco_dp_sgd,
     sco_mirror_descent,
 )
-from dperm.solvers.streams.gaussian_releases import least_multiplier
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import RecordSource, Signs
-from dperm.solvers.streams.sources import hard as hard_coins
+from dperm.solvers.single_pass.gaussian_releases import least_multiplier
+from dperm.solvers.single_pass.setup import Setup
+from dperm.solvers.single_pass.sources import RecordSource, Signs
+from dperm.solvers.single_pass.sources import hard as hard_coins
 
 Row = dict[str, Any]
 Point = dict[str, Any]
@@ -68,7 +68,7 @@ def _algorithm(solver: str) -> tuple[Any, Any]:
     """Module and options of a solver's YAML."""
     spec = configuration.read("solver", solver)
     module = METHODS[spec.algorithm]
-    return module, solvers.make_options(module, spec.options)
+    return module, registry.make_options(module, spec.options)
 
 
 def _targets(

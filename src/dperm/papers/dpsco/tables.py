@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.tables import swept_of
+from dperm.config.schema import Config, Product
 from dperm.papers.dpsco import rates
 from dperm.papers.dpsco.rates import EASY, KEYS, LABELS, instanced, together
-from dperm.present.tables import groups, interval, named, where, with_interval
+from dperm.papers.shared.tables import swept_of
+from dperm.plotting.tables import groups, interval, named, where, with_interval
 
 SHARE = ("share", "ci_low", "ci_high")
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results
-from dperm.core.experiment.schema import Config, Product
+from dperm.config.schema import Config, Product
+from dperm.experiments import results
 from dperm.papers.dpskgd import tables
-from dperm.present import drawing, looks
-from dperm.present.drawing import Picture, Rows
-from dperm.present.looks import Style, style
+from dperm.plotting import drawing
+from dperm.plotting import styles as looks
+from dperm.plotting.drawing import Picture, Rows
+from dperm.plotting.styles import Style, style
 
 TITLES = {  # of the regimes
     "flat": "One small $M_1$, the rest solved",

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy.mechanisms import Streams, gaussian
-from dperm.solvers.lanes import dp_sgd, dp_skgd
+from dperm.privacy.noise import Streams, gaussian
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers.batched import BatchedSettings, dp_sgd, dp_skgd
 
 # --- Theorem 4.2: pairs of coordinates ------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dperm.kinds.proofs import Argument
+from dperm.papers.shared.proofs import Argument
 
 
 def halving(convexity: float, steepest: float, inverted: float) -> Argument:

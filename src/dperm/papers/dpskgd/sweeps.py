@@ -7,18 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.experiment import results
-from dperm.core.experiment.schema import Config
-from dperm.core.lanes import dp_cd, trials
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
-from dperm.kinds.sweeps import job_of, problem_of, transcripts_of, tuned
+from dperm.config.schema import Config
+from dperm.experiments import results
+from dperm.numerics.intervals import SETTING
 from dperm.papers.dpskgd import instances, theorem42
-from dperm.present.intervals import SETTING
-from dperm.solvers.lanes import dp_skgd
+from dperm.papers.shared.sweeps import job_of, problem_of, transcripts_of, tuned
+from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accountants.strict import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.events import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
+from dperm.privacy.noise import streams
+from dperm.solvers.batched import dp_cd, dp_skgd, trials
 
 KEPT = [*SETTING, "transcript", "objective", "relative_error", "status"]
 Point = dict[str, Any]

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.erm.problem import Problem
-from dperm.core.experiment import plan, results
-from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import swept_of
+from dperm.config.schema import Config, Product
+from dperm.experiments import plan, results
+from dperm.numerics.intervals import Measured, compared, measured, power
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.theorem42 import AGAIN, BASE
-from dperm.present.intervals import Measured, compared, measured, power
-from dperm.present.tables import Rows, groups, where
-from dperm.solvers.lanes.dp_skgd import SketchLaw
+from dperm.papers.shared.sweeps import problem_of
+from dperm.papers.shared.tables import swept_of
+from dperm.plotting.tables import Rows, groups, where
+from dperm.problems.problem import Problem
+from dperm.solvers.batched.dp_skgd import SketchLaw
 
 
 def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:

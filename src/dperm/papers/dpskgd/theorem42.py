@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dperm.core.lanes import BatchedSettings
-from dperm.core.privacy.mechanisms import Streams
-from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.instances import Pairs
-from dperm.solvers.lanes import dp_skgd
+from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.noise import Streams
+from dperm.solvers.batched import BatchedSettings, dp_skgd
 
 CASES = ("convex", "strongly convex")
 BASE = "single"

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.core.erm.optimum import Optimum
-from dperm.core.erm.problem import Problem
-from dperm.core.experiment import config as configuration
-from dperm.core.solvers import make_options
-from dperm.solvers.lanes import dp_skgd
-from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
-from dperm.solvers.lanes.dp_skgd import Options, SketchLaw
+from dperm.config import config as configuration
+from dperm.problems.optimum import Optimum
+from dperm.problems.problem import Problem
+from dperm.solvers.batched import dp_skgd
+from dperm.solvers.batched.constants import largest_derivatives, strong_convexity
+from dperm.solvers.batched.dp_skgd import Options, SketchLaw
+from dperm.solvers.registry import make_options
 
 SYMBOLS = {
     "uniform": ("‖L_B‖_{M⁻¹} R_M √b", "‖L_B‖²_{M⁻¹} M_max b / μ"),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.erm.losses import Loss
-from dperm.core.erm.problem import Problem
+from dperm.problems.losses import Loss
+from dperm.problems.problem import Problem
 
 
 def by_entries(A: Any) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.compiled import INLINE, KERNEL, fused
-from dperm.core.kernels import njit
+from dperm.numerics.compiled import INLINE, KERNEL, fused
+from dperm.numerics.kernels import njit
 
 
 class Columns:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from dperm.core.erm.problem import Problem
+from dperm.problems.problem import Problem
 from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.node import Message, Node, Public, Share
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dperm.core.erm.losses import Loss
-from dperm.core.privacy.mechanisms import gaussian, signed_noisy_max, streams
+from dperm.privacy.noise import gaussian, signed_noisy_max, streams
+from dperm.problems.losses import Loss
 from dperm.solvers.distributed.bounds import clip_entries
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.sketch import Sketch

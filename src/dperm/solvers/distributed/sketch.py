@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dperm.core.compiled import KERNEL, dot
-from dperm.core.kernels import njit
-from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.numerics.compiled import KERNEL, dot
+from dperm.numerics.kernels import njit
+from dperm.privacy.noise import gaussian, streams
 
 
 class Sketch:

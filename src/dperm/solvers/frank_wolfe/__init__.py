@@ -24,8 +24,8 @@ from typing import Self
 
 import numpy as np
 
-from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.privacy.ledger import Ledger, NonPrivate
+from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.events import Ledger, NonPrivate
 
 # ``none``: no noise. ``strict``: the least that a sound accountant allows. ``paper``:
 # the scale of the solver's paper. The others are readings of that scale by Lou and

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.core.calibrations import PAPER
-from dperm.core.erm.problem import Problem
-from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import Streams
-from dperm.core.solvers.options import at_least, one_of, positive
+from dperm.privacy.accountants import PAPER
+from dperm.privacy.events import Ledger
+from dperm.privacy.noise import Streams
+from dperm.problems.problem import Problem
 from dperm.solvers.distributed.columns import Columns, box_step, edges
 from dperm.solvers.frank_wolfe import (
     FrankWolfe,
@@ -31,6 +30,7 @@ from dperm.solvers.frank_wolfe import (
     silent,
 )
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate, iterate
+from dperm.solvers.options import at_least, one_of, positive
 
 SAMPLINGS = ("elementary", "uniform_serial", "tau_nice", "distributed", "importance")
 CONSTRAINTS = ("box", "ball")

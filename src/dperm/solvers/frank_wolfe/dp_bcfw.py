@@ -18,10 +18,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.erm.problem import Problem
-from dperm.core.privacy.ledger import GRADIENT, Ledger
-from dperm.core.privacy.mechanisms import Streams
+from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.events import GRADIENT, Ledger
+from dperm.privacy.noise import Streams
+from dperm.problems.problem import Problem
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.engines import Start, local
 from dperm.solvers.distributed.node import Message, Public

@@ -13,14 +13,13 @@ from functools import cache
 import numpy as np
 import scipy  # its submodules load on first use
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.calibrations import STRICT
-from dperm.core.erm.problem import Problem
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Event, Gaussian, Ledger
-from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.core.solvers.options import one_of, positive, share
+from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.events import Event, Gaussian, Ledger
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.problems.problem import Problem
 from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.distributed.sketch import Sketch
@@ -31,6 +30,7 @@ from dperm.solvers.frank_wolfe.dp_fw import (
     selections_epsilon,
     valid_lipschitz,
 )
+from dperm.solvers.options import one_of, positive, share
 
 _INDEX = "Lou and Cheung 2020, Algorithm 2, lines 7 and 8; Section IV-C"
 _SKETCH = "Lou and Cheung 2020, equations 16 and 17"

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.erm.problem import Problem
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import GRADIENT, Ledger
-from dperm.core.privacy.mechanisms import Streams, signed_noisy_max
-from dperm.core.solvers.options import positive
+from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.events import GRADIENT, Ledger
+from dperm.privacy.mechanisms.noisy_max import NoisyMax
+from dperm.privacy.noise import Streams, signed_noisy_max
+from dperm.problems.problem import Problem
 from dperm.solvers.distributed.bounds import clip_problem, record_bound
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe import (
@@ -34,6 +33,7 @@ from dperm.solvers.frank_wolfe import (
 )
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.iterate import Iterate, iterate
+from dperm.solvers.options import positive
 
 #: The setting without tuning, and the values that a search tries: steps, and the radius
 #: as a multiple of the label's scale.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm.core.erm.problem import Problem
+from dperm.problems.problem import Problem
 from dperm.solvers.distributed.columns import Columns
 
 GRAM_BYTES = 1 << 27  # of Gram columns that are cached

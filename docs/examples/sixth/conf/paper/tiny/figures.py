@@ -1,7 +1,7 @@
 """What is drawn: the rows behind it, and its axes."""
 
-from dperm.core.experiment import results
-from dperm.present import drawing
+from dperm.experiments import results
+from dperm.plotting import drawing
 
 
 def rounds(config, product, problems):

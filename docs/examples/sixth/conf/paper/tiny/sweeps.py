@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Gaussian, Ledger
-from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.events import Gaussian, Ledger
+from dperm.privacy.noise import gaussian, streams
 
 
 def rounds(config, point, seed, epsilon, delta, draws):

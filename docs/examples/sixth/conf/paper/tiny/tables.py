@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from dperm.core.experiment import results
-from dperm.present.intervals import power
+from dperm.experiments import results
+from dperm.numerics.intervals import power
 
 
 def rounds(config, product, problems):

@@ -1,1 +1,0 @@
-"""Accountants of further releases, and of the best of a random number of runs."""

@@ -1,0 +1,1 @@
+"""The race of methods: ``dperm try`` and the arena."""

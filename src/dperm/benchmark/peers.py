@@ -1,0 +1,134 @@
+"""Other libraries on the data sets of a race, each in an environment of its own.
+
+They are told the same ranges, and measured by the same excess. Their epsilon is the
+library's own claim: diffprivlib's is pure, and for regressions one that our audit
+refutes. The additive models of interpret (DP-EBM, Nori et al. 2021, arXiv:2106.09680)
+are no linear functions, so that their excess may be below 0.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm.benchmark.race import SLOW, Case, Row, ends, unique
+
+SCRIPT = Path(__file__).parent / "peer_files" / "fits.py"
+LIMIT = 900.0  # seconds allowed for making an environment, or for a data set
+
+
+@dataclass(frozen=True)
+class Library:
+    """Another library, and how it is run."""
+
+    name: str  #: of its package, and of its rows
+    requires: tuple[str, ...]
+    script: Path  #: fits its models to arrays; see ``peer_files``
+    note: str  #: what its epsilon is
+    is_affine: bool = True  #: whether its scores are affine functions of the columns
+    is_slow: bool = False  #: whether large data have one fit for each epsilon
+
+
+DIFFPRIVLIB = Library(
+    "diffprivlib",
+    ("diffprivlib==0.6.6", "scikit-learn==1.7.2"),
+    SCRIPT,
+    "the library's own claim, at delta 0",
+)
+INTERPRET = Library(
+    "interpret",
+    ("interpret-core==0.7.8", "scikit-learn==1.7.2"),
+    SCRIPT,
+    "the library's own claim",
+    is_affine=False,
+    is_slow=True,
+)
+LIBRARIES = {library.name: library for library in (DIFFPRIVLIB, INTERPRET)}
+LABELS = {"interpret": "DP-EBM of interpret"}
+
+
+def environment(data: Path, library: Library = DIFFPRIVLIB) -> tuple[str, str]:
+    """A Python that has the library, made below ``data/peers``, or why there is none.
+
+    One of the two is empty. This process's own Python is taken if it has it.
+    """
+    if importlib.util.find_spec(library.name):
+        return sys.executable, ""
+    folder = data.absolute() / "peers" / library.requires[0].replace("==", "-")
+    python = folder / "bin" / "python"
+    done = folder / "installed"
+    if done.is_file():
+        return str(python), ""
+    for step in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [str(python), "-m", "pip", "install", "--quiet", *library.requires],
+    ):
+        if reason := failed(step):
+            return "", f"its environment cannot be made: {reason}"
+    done.touch()
+    return str(python), ""
+
+
+def failed(command: Sequence[str]) -> str:
+    """Reason why a command failed; empty if it did not."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    try:
+        settings: dict[str, Any] = {
+            "timeout": LIMIT,
+            "capture_output": True,
+            "text": True,
+        }
+        ended = subprocess.run(command, env=clean, check=False, **settings)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = ended.stderr.strip().splitlines() or ["no message"]
+    return lines[-1] if ended.returncode else ""
+
+
+def rows(
+    case: Case,
+    python: str,
+    epsilons: Sequence[float],
+    seeds: Sequence[int],
+    library: Library = DIFFPRIVLIB,
+) -> list[Row]:
+    """A row for each epsilon and seed, or one with the reason for none."""
+    common = {**case.known(library.name), "tuning": "default"}
+    epsilons = unique(epsilons)
+    seeds = unique(seeds)
+    if library.is_slow and case.X.size >= SLOW:
+        seeds = seeds[:1]
+    low, high = ends(case.X)
+    n = len(case.y)
+    asked: dict[str, Any] = {"X": case.X, "X_held": case.X_held, "y": case.y}
+    asked |= {"label": np.ravel(ends(case.y)), "signed": case.signed}
+    asked |= {"low": low, "high": high, "epsilons": [*epsilons], "seeds": [*seeds]}
+    asked["library"] = library.name
+    asked["delta"] = case.declared.get("delta") or 1 / n**2
+    with tempfile.TemporaryDirectory() as folder:
+        read = Path(folder, "in.npz")
+        written = Path(folder, "out.npz")
+        np.savez(read, **asked)
+        script = [python, "-I", str(library.script), str(read), str(written)]
+        if reason := failed(script):
+            return [{**common, "status": "gap", "reason": reason}]
+        with np.load(written) as file:
+            outputs = {key: file[key] for key in file.files}
+    table = []
+    for i, epsilon in enumerate(epsilons):
+        for k, seed in enumerate(seeds):
+            row = {**common, "epsilon": epsilon, "run_seed": seed}
+            scores = (outputs["scores"][i, k], outputs["held"][i, k])
+            row |= case.measured(*scores, library.is_affine)
+            row |= {"seconds": outputs["seconds"][i, k], "given": library.note}
+            table.append(row)
+    return table

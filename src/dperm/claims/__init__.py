@@ -1,0 +1,1 @@
+"""What papers say, their numbers, and whether these bear it out."""

@@ -1,1 +1,0 @@
-"""Everything that computes numbers: privacy, problems, solvers, experiments."""

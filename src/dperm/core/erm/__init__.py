@@ -1,1 +1,0 @@
-"""Empirical risk minimisation: losses, penalties, sets, problems, certified optima."""

@@ -1,3 +1,0 @@
-"""One experiment: its configuration, plan, units, tuning and results."""
-
-IN_KEYS = "names"

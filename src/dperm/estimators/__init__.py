@@ -1,0 +1,1 @@
+"""``dperm.fit``, the estimators, and what a fit promises."""

@@ -1,0 +1,3 @@
+"""From a grid to rows: plan, units, tuning, sweeps, figures, keys."""
+
+IN_KEYS = "names"

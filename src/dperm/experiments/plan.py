@@ -1,0 +1,158 @@
+"""The runs of a paper at the configured scale: names, grids, seeds and folders."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from dperm.config import grid, schema
+from dperm.config.config import read
+from dperm.config.locate import ConfigError, group_file
+
+
+def results_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below results/, or below results/<scale>/."""
+    return Path(config.output.results, config.scale.folder, *below)
+
+
+def figures_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below figures/, or below figures/<scale>/."""
+    return Path(config.output.figures, config.scale.folder, *below)
+
+
+def problem_names(config: schema.Config) -> list[str]:
+    """The problems of the paper at this scale."""
+    is_small = config.scale.problems == "small"
+    return config.paper.small_problems if is_small else config.paper.problems
+
+
+def runs(config: schema.Config) -> list[tuple[str, str]]:
+    """(problem, solver) of every solver job of the paper at this scale."""
+    pairs = []
+    for problem in problem_names(config):
+        for solver, run in config.paper.runs.items():
+            if run.problems is None or problem in run.problems:
+                pairs.append((problem, solver))
+    return pairs
+
+
+def grid_points(config: schema.Config) -> list[grid.Point]:
+    """The grid of the paper for the chosen solver, thinned to the scale.
+
+    Raises ConfigError if the paper does not run this solver.
+    """
+    paper = config.paper
+    solver = config.solver.name
+    if solver not in paper.runs:
+        names = ", ".join(paper.runs)
+        where = f"conf/{group_file('paper', paper.name)}: runs"
+        raise ConfigError(f"{where}: no solver {solver!r}; it has {names}")
+    points = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
+    return grid.thin(points, config.scale.keep)
+
+
+def label(config: schema.Config, solver: str) -> str:
+    """The name of a solver in the paper."""
+    label = config.paper.runs[solver].label if solver in config.paper.runs else None
+    if label:
+        return label
+    is_chosen = config.solver.name == solver
+    section = config.solver if is_chosen else read("solver", solver, config.overrides)
+    return str(section.label)
+
+
+def at_problem(config: schema.Config, name: str) -> schema.Config:
+    """The configuration of another problem, with the same overrides."""
+    return replace(config, problem=read("problem", name, config.overrides))
+
+
+def at_run(config: schema.Config, problem: str, solver: str) -> schema.Config:
+    """The configuration of another problem and solver, with the same overrides."""
+    section = read("solver", solver, config.overrides)
+    return replace(at_problem(config, problem), solver=section)
+
+
+class Names(NamedTuple):
+    """Columns that name a job; ``algorithm`` is its solver's name in the paper."""
+
+    paper: str
+    problem: str
+    solver: str
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """How a paper runs the solver of a job."""
+
+    points: list[grid.Point]  #: passes, step and clip
+    calibrations: list[str]
+    #: replicates, fresh: runs of every point in tuning, and of every chosen setting in
+    #: evaluation
+    replicates: int
+    fresh: int
+    most: int  #: fresh runs of settings that are level with the best, at most
+    race: bool  #: whether only the best of the first replicate run in the others
+    stop_above: float | None  #: as in a paper's ``runs``, where only the best run again
+    evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
+
+    def limit(self, stage: str, replicate: int) -> float | None:
+        """The limit ``stop_above`` of a unit: it holds in tuning's first replicate."""
+        return self.stop_above if (stage, replicate) == ("tune", 0) else None
+
+
+def names_of(config: schema.Config) -> Names:
+    """Names of the job of the chosen solver on the chosen problem."""
+    solver = config.solver.name
+    return Names(config.paper.name, config.problem.name, solver, label(config, solver))
+
+
+def design(config: schema.Config) -> Design:
+    """How the paper runs the chosen solver on the chosen problem.
+
+    Raises ConfigError if the paper does not run this solver, or with infinite clips
+    where there is noise.
+    """
+    paper = config.paper
+    scale = config.scale
+    points = grid_points(config)
+    where = f"conf/{group_file('paper', paper.name)}: runs.{config.solver.name}.grid"
+    grid.check_clips(points, where, config.problem.privacy.epsilon)
+    stop_above = paper.runs[config.solver.name].stop_above if paper.race else None
+    return Design(
+        points,
+        paper.calibrations,
+        scale.replicates or paper.replicates,
+        scale.fresh or paper.fresh,
+        scale.fresh or max(paper.fresh, paper.most),
+        paper.race,
+        stop_above,
+        paper.evaluated,
+    )
+
+
+def seed_of(
+    master: int, stage: str, problem: str, solver: str, passes: float, replicate: int
+) -> int:
+    """The seed of one run, in [0, 2^63), recorded in its row.
+
+    The settings of a grid share it: they differ in step and clip, not in their draws.
+    It does not depend on the calibration either, so that calibrations are compared on
+    common random numbers.
+
+    Parameters
+    ----------
+    master : int
+        The master seed of the configuration.
+    stage : str
+        ``tune`` or ``evaluate``: tuning and evaluation never share a seed.
+    problem, solver : str
+        Names of their YAMLs.
+    passes : float
+    replicate : int
+        Counted from 0.
+    """
+    name = f"{master}/{stage}/{problem}/{solver}/{float(passes)!r}/{replicate}"
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1

@@ -1,0 +1,132 @@
+"""Figures and tables of a paper, made from the results of its stages."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dperm.config import schema
+from dperm.config.locate import ConfigError
+from dperm.config.scope import view
+from dperm.experiments import makers, plan, scopes, trace
+from dperm.experiments.results import load_sweep
+from dperm.plotting import tables
+from dperm.storage import files as store
+
+log = logging.getLogger(__name__)
+
+DRAWING = f"{__name__}:draw"  # whose code is in the keys of all products
+NOTHING = {"unavailable": "data not available when this was run"}  # by status
+
+
+# --- making ---------------------------------------------------------------------------
+
+
+def figure(config: schema.Config) -> list[Path]:
+    """Draw ``product=...``, or all figures of the paper, also in other ``formats``."""
+    paths = []
+    for name in makers.chosen(config, "figures"):
+        paths += write(config, "figures", name)
+    return paths
+
+
+def table(config: schema.Config) -> list[Path]:
+    """Write ``product=...`` and print it in Markdown, or write all tables."""
+    paths = []
+    for name in makers.chosen(config, "tables"):
+        paths += write(config, "tables", name)
+    return paths
+
+
+def draw(config: schema.Config) -> list[Path]:
+    """Make the products of ``drawn`` in one process; returns the files written.
+
+    Starting a process takes as long as drawing a figure, so Snakemake has one job for
+    all products made of the same files.
+
+    Raises ConfigError for an entry that is not ``figures/<name>`` or ``tables/<name>``.
+    """
+    written = []
+    for product in config.drawn:
+        kind, _, name = product.partition("/")
+        if name not in getattr(config.paper, kind, ()) or kind not in makers.FORMATS:
+            raise ConfigError(f"drawn: expected figures/name, found {product!r}")
+        written += write(config, kind, name)
+    return written
+
+
+def write(config: schema.Config, kind: str, name: str) -> list[Path]:
+    """Make a figure or a table from its stages' results and return its files."""
+    drawn, rows = made(config, kind, name)
+    path = stem(config, kind, name)
+    if drawn is None:
+        written = [path.with_suffix(".csv")]
+        store.write_csv(written[0], rows)
+        if config.product is not None:  # asked for by name, by a reader
+            print(tables.in_markdown(rows, config.paper.tables[name].caption))
+    else:
+        from dperm.plotting import drawing
+
+        written = drawing.save(drawn, rows, path, config.formats)
+    for path in written:
+        log.info("%s", path)
+    return written
+
+
+def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
+    """Compute the content of a product's CSV file again; nothing is written."""
+    drawn, rows = made(config, kind, name)
+    if drawn is not None:
+        from dperm.plotting import drawing
+
+        drawing.plt.close(drawn)
+    return rows
+
+
+def made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
+    """The picture of a figure, None for a table, and the rows of its CSV file."""
+    scope = scopes.scope(f"draw {config.paper.name}/{kind}/{name}",
+                         scopes.product(config, kind, name, DRAWING))  # fmt: skip
+    behind = functools.partial(scopes.drawing, config, kind, name, DRAWING)
+    with trace.kept(scope, config, behind):
+        return _seen(view(config, "", scope), kind, name)
+
+
+def _seen(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
+    """The same from a view of the configuration."""
+    product = getattr(config.paper, kind)[name]
+    maker = makers.function_of(config, kind, product.function)
+    call = functools.partial(
+        maker,
+        config,
+        product,
+        makers.product_problems(config, product),
+        **product.options,
+    )
+    reason = _nothing_ran(config, product)
+    if kind == "tables":
+        return None, pd.DataFrame({"reason": [reason]}) if reason else call()
+    from dperm.plotting import drawing
+
+    if reason:
+        return drawing.made(drawing.missing(reason))
+    return drawing.made(call())
+
+
+def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
+    """Why no row of a product's sweeps has a result; empty if one has."""
+    tables = [load_sweep(config, name) for name in product.sweeps]
+    if not tables or any((table["status"] == "ok").any() for table in tables):
+        return ""
+    states = set[str]().union(*(table["status"] for table in tables))
+    return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
+
+
+def stem(config: schema.Config, kind: str, name: str) -> Path:
+    """Path of a figure or a table, without the ending of its files."""
+    folder = plan.figures_folder if kind == "figures" else plan.results_folder
+    return folder(config, config.paper.name, name)

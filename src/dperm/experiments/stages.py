@@ -1,0 +1,350 @@
+"""The stages that compute rows: tune, evaluate, both, timing, sweep.
+
+A sweep evaluates a function at every point of a grid; each replicate has its own seed.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm import data
+from dperm.config import grid, schema
+from dperm.config.scope import view
+from dperm.experiments import checks, digests, makers, meter, plan, scopes, trace
+from dperm.experiments import tune as tuning
+from dperm.experiments.inputs import (
+    UnavailableError,
+    load_job,
+    optimum_record,
+    say_unavailable,
+)
+from dperm.experiments.results import sweep_path
+from dperm.experiments.tune import progress
+from dperm.experiments.unit import COLUMNS, IDENTITY, SolverJob, compute, unavailable
+from dperm.numerics.parallel import forked
+from dperm.solvers.batched import BatchedSettings
+from dperm.solvers.batched.engine import run_batched
+from dperm.storage import files as store
+from dperm.storage.files import Key, Parts
+
+log = logging.getLogger(__name__)
+# The functions whose code is in the keys, with all that it reaches.
+SOLVING = (f"{__name__}:solve", f"{__name__}:timing")
+SWEEPING = f"{__name__}:SweepRun"
+
+Point = dict[str, Any]
+Task = tuple[Point, int, Key]  # point, replicate, key of its part
+
+
+def tune(config: schema.Config) -> Path:
+    """Run the grid of one solver on one problem and write ``tune.parquet``."""
+    checks.check_ledger(config.solver)
+    return _rows_in(config, "tune", tuning.tuned)
+
+
+def evaluate(config: schema.Config) -> Path:
+    """Run the best setting of every (calibration, passes) on fresh seeds.
+
+    Returns the path of ``evaluate.parquet``, with one row per seed and pass.
+    """
+    return _rows_in(config, "evaluate", tuning.evaluated)
+
+
+def solve(config: schema.Config) -> Path:
+    """Tune, then evaluate: one process for both."""
+    tune(config)
+    return evaluate(config)
+
+
+def _rows_in(
+    config: schema.Config,
+    name: str,
+    compute_rows: Callable[[SolverJob, plan.Design], pd.DataFrame],
+) -> Path:
+    """Write a table of rows; where there are no data, of the reason."""
+    names = plan.names_of(config)
+    folder = plan.results_folder(config, *names[:3])
+    with store.locked(folder):
+        scope = scopes.scope("solve " + "/".join(names[:3]), scopes.solved(config))
+        try:
+            with trace.kept(scope, config, functools.partial(_behind, config)):
+                watched = view(config, "", scope)
+                table = compute_rows(load_job(watched), plan.design(watched))
+        except UnavailableError as error:
+            say_unavailable(config.problem.name, error)
+            table = unavailable(names, str(error))
+            store.write_json(folder / "ledger.json", [])
+        store.write_table(folder / f"{name}.parquet", table)
+    meter.note(**{f"{name}_rows": len(table)})
+    return folder / f"{name}.parquet"
+
+
+def timing(config: schema.Config) -> Path:
+    """Run again, one after the other, the settings whose seconds a product shows.
+
+    All other stages share the machine with other jobs, so their seconds do not measure
+    an algorithm. Except for the seconds, the rows equal those of ``evaluate`` bit for
+    bit. ``clocked`` of the paper is the number of fresh runs per setting. Each runs on
+    one thread. Returns the path of ``timing.parquet`` of the paper.
+    """
+    pairs = makers.clocked(config)
+    bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
+    tables = [pd.DataFrame(columns=COLUMNS)]
+    for run, kinds in pairs.items():
+        tables += _timed(plan.at_run(config, *run), kinds)
+        bar.update()
+    bar.close()
+    path = plan.results_folder(config, config.paper.name) / "timing.parquet"
+    table = pd.concat(tables[1:] or tables, ignore_index=True)
+    store.write_table(path, table)
+    return path
+
+
+def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of one solver on one problem; none if the data are unavailable."""
+    names = plan.names_of(config)
+    scope = scopes.scope("timing " + "/".join(names[:3]), scopes.timed(config))
+    with trace.kept(scope, config, functools.partial(_behind, config)):
+        tables = [*_clocked(view(config, "", scope), kinds)]
+    yield from tables
+
+
+def _behind(config: schema.Config) -> list[str]:
+    """Entry points of the code in the key of the chosen solver on its problem."""
+    kinds = config.paper.calibrations
+    return digests.solved(SOLVING, config.solver.algorithm, kinds, config.problem.loss)
+
+
+def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
+    try:
+        job = load_job(config)
+    except UnavailableError:
+        return
+    design = plan.design(config)
+    clocked = min(config.paper.clocked, design.fresh)  # the others have no rows
+    units = tuning.fresh_units(job, design, range(clocked))
+    if units:  # compile or load the kernels before anything is timed
+        settings = BatchedSettings(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
+        run_batched(
+            job.module, job.options, job.problem, settings, [1], 0, lambda W: {}
+        )
+    for unit in units:
+        is_shown = unit.calibration.calibration in kinds
+        if is_shown:
+            yield compute(job, unit, unit.settings(), 1)
+
+
+# --- sweeps -------------------------------------------------------------------------
+
+
+def sweep(config: schema.Config) -> list[Path]:
+    """Run ``product=...``, or all sweeps of the paper, and write their tables.
+
+    Rows of an earlier run are reused unchanged.
+    """
+    return [SweepRun(config, name).run() for name in makers.chosen(config, "sweeps")]
+
+
+class SweepRun:
+    """A sweep of a paper: a function of every point, and of a seed per replicate."""
+
+    def __init__(self, config: schema.Config, name: str):
+        self.config = config
+        self.name = name
+        self.sweep = config.paper.sweeps[name]
+        self.function = makers.function_of(config, "sweeps", self.sweep.function)
+        self.path = sweep_path(config, name)
+        self.parts = Parts(self.path.parent / name)  #: one of each task
+        #: settings and digest of code by the strings of points
+        self.dependencies: dict[frozenset[str], tuple[Any, str]] = {}
+
+    def run(self) -> Path:
+        """Compute the tasks that have no part yet, and write the table of all."""
+        with store.locked(self.path.parent / self.name):
+            tasks = self.tasks()
+            paths = self.parts.named()
+            todo = [
+                task
+                for task in tasks
+                if (path := paths.get(str(task[2]))) is None
+                or store.read_or_drop(path) is None
+            ]
+            reused = (self.name, len(tasks) - len(todo), len(todo))
+            log.info("sweep %s: %d reused, %d to compute", *reused)
+            self._compute(todo)
+            paths = self.parts.named()
+            tables = [
+                store.unthreaded(paths[str(key)]).assign(config_digest=str(key))
+                for _, _, key in tasks
+            ]
+            store.write_table(self.path, pd.concat(tables, ignore_index=True))
+        return self.path
+
+    def tasks(self) -> list[Task]:
+        """Every point and replicate, with the key of its part."""
+        config = self.config
+        sweep = self.sweep
+        points = scopes.points(sweep)
+        solved = {}
+        for problem in sweep.problems:
+            record = optimum_record(plan.at_problem(config, problem))
+            fields = ("status", "made", "value", "w_digest")
+            solved[problem] = [record.get(key) for key in fields]
+        prepared = [
+            data.load_prepared(problem, config.data).meta["digest"]
+            for problem in sweep.prepared
+        ]
+        tunings = makers.sweep_tuned(config, self.name)
+        tuned = {run: self._tuned(*run) for run in tunings}
+        constant = [config.paper.name, self.name, sweep.function, config.seed, prepared]
+        tasks = []
+        for point in points:
+            solver = point.get("solver")
+            settings, code = self._depends(point)
+            reads = list[Any](solved.values())
+            if sweep.apart and "problem" in point:
+                reads = [solved.get(point["problem"])]
+            depends_on: list[Any] = [
+                *constant,
+                point,
+                self._options(point),
+                reads,
+                settings,
+            ]
+            if solver:
+                depends_on.append(tuned.get((point.get("problem", ""), solver)))
+            for replicate in range(config.scale.replicates or sweep.replicates):
+                key = Key(store.digest([depends_on, replicate]), code)
+                tasks.append((point, replicate, key))
+        return tasks
+
+    def _behind(self, point: Point) -> list[str]:
+        """Entry points of the code in the key of a point."""
+        return scopes.sweeping(
+            self.config, self.name, self._solvers(point), SWEEPING, point
+        )
+
+    def _solvers(self, point: Point) -> list[str]:
+        """The solver of a point, or those of all points where none stands apart."""
+        if not self.sweep.apart:
+            return sorted(grid.values(scopes.points(self.sweep), "solver"))
+        return [point["solver"]] if "solver" in point else []
+
+    def _depends(self, point: Point) -> tuple[Any, str]:
+        """The settings that a point depends on, and the digest of its code.
+
+        They are the same for all points of one solver, and where points stand apart for
+        those of which the same strings stand in the point and its options.
+        """
+        key = self._words(point)
+        if key not in self.dependencies:
+            settings = scopes.swept(self.config, self.name, point)
+            self.dependencies[key] = (settings, self.code_of(point))
+        return self.dependencies[key]
+
+    def code_of(self, point: Point) -> str:
+        """Digest of the code behind a point."""
+        return digests.code(*self._behind(point))
+
+    def _words(self, point: Point) -> frozenset[str]:
+        if not self.sweep.apart:
+            return frozenset({point.get("solver", "")})
+        return frozenset(scopes.option_words(self.config, self.name, point))
+
+    def _tuned(self, problem: str, solver: str) -> str:
+        """Digest of the numbers in the tuning table of a solver on a problem."""
+        names = (self.config.paper.name, problem, solver)
+        folder = plan.results_folder(self.config, *names)
+        table = store.read_table(folder / "tune.parquet")
+        columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
+        return store.digest([table[columns].to_csv(index=False)])
+
+    def _options(self, point: Point) -> dict[str, Any]:
+        """Options for a point."""
+        return scopes.options_at(self.sweep, point)
+
+    def _compute(self, todo: list[Task]) -> None:
+        """Compute tasks in processes, long ones first; each becomes a part."""
+        groups: dict[str, list[Task]] = {}
+        for task in sorted(todo, key=_size, reverse=True):
+            together = self.sweep.together
+            apart = {
+                key: coordinate
+                for key, coordinate in task[0].items()
+                if key not in together
+            }
+            groups.setdefault(repr((apart, task[1])), []).append(task)
+        longest = 0.0
+        workers = self.config.workers
+        with forked(self._several, list(groups.values()), workers) as timings:
+            bar = progress(f"sweep {self.name}", len(todo), "points")
+            for seconds in timings:
+                bar.update(len(seconds))
+                longest = max(longest, sum(seconds))
+            bar.close()
+        meter.note(tasks=len(todo), indivisible=len(groups), longest_seconds=longest)
+
+    def _several(self, group: list[Task]) -> list[float]:
+        """Compute tasks one after the other and keep each; return their CPU seconds."""
+        spent = []
+        for task in group:
+            began = time.process_time()
+            self.parts.keep(str(task[2]), self.measured(task))
+            spent.append(time.process_time() - began)
+        return spent
+
+    def measured(self, task: Task) -> pd.DataFrame:
+        """Compute the rows of one point and replicate."""
+        from threadpoolctl import threadpool_limits
+
+        config = self.config
+        point, replicate, key = task
+        name = self.name + "".join(f"/{axis}={point[axis]!r}" for axis in sorted(point))
+        seed = plan.seed_of(config.seed, "sweep", config.paper.name, name, 0, replicate)
+        start = time.perf_counter()
+        with threadpool_limits(1):
+            try:
+                outcome = self._result(point, seed)
+            except UnavailableError as error:
+                outcome = {"status": "unavailable", "reason": str(error)}
+        rows = pd.DataFrame([outcome])
+        if isinstance(outcome, list):
+            rows = pd.DataFrame(outcome)
+        if "seconds" not in rows:
+            rows["seconds"] = (time.perf_counter() - start) / len(rows)
+        if "status" not in rows:
+            rows["status"] = "ok"
+        provenance = {"paper": config.paper.name, "sweep": self.name, **point}
+        provenance |= {"replicate": replicate, "seed": seed, "commit": store.commit()}
+        provenance |= {"versions": store.versions(), "config_digest": str(key)}
+        return rows.assign(**provenance)
+
+    def _result(self, point: Point, seed: int) -> Any:
+        """What the function of the sweep returns; it sees what its key holds."""
+        remembered = self.dependencies.get(self._words(point))
+        settings = (
+            remembered[0] if remembered else scopes.swept(self.config, self.name, point)
+        )
+        scope = scopes.scope(f"sweep {self.config.paper.name}/{self.name}", settings)
+        with trace.kept(scope, self.config, functools.partial(self._behind, point)):
+            watched = view(self.config, "", scope)
+            return self.function(watched, point, seed, **self._options(point))
+
+
+def _size(task: Task) -> float:
+    """Size of a point: the product of its numbers above 1, such as n and d."""
+    numbers = (
+        coordinate
+        for coordinate in task[0].values()
+        if isinstance(coordinate, int | float)
+    )
+    return math.prod(coordinate for coordinate in numbers if 1 <= coordinate < math.inf)

@@ -1,1 +1,0 @@
-"""The judge: claims of papers are numbers read off result tables, with a range each."""

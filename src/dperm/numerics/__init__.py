@@ -1,0 +1,1 @@
+"""Compiled loops, threads and intervals: what any number is made with."""

@@ -1,3 +1,0 @@
-"""The stages: from a configuration to results, figures and tables."""
-
-IN_KEYS = "names"

@@ -1,0 +1,1 @@
+"""Drawing, styles, and tables as text."""

@@ -1,1 +1,0 @@
-"""Style of figures and tables, and intervals; no results of a paper are computed."""

@@ -1,0 +1,1 @@
+"""Mechanisms beyond the Gaussian and the Laplace, each with its price."""

@@ -1,0 +1,1 @@
+"""Losses, penalties, sets, and problems with their certified optimum."""

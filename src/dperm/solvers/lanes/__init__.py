@@ -1,1 +1,0 @@
-"""Batched solvers but DP-CD; :mod:`dperm.core.lanes` defines their interface."""

@@ -1,0 +1,3 @@
+"""Files whole or absent, locks, and the digest of code."""
+
+IN_KEYS = "names"

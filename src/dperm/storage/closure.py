@@ -1,0 +1,737 @@
+"""The code that a result depends on, and its digest.
+
+An entry point is a module, or a name in a module such as
+``dperm.problems.optimum:solve``. Its closure is what it reaches through every import,
+also through imports inside functions:
+
+- Of its own module only the statements count that the name reaches, so that an edit of
+  one sweep leaves the others as they are. So it is in a package or a module that says
+  ``IN_KEYS = "names"``, because its modules serve many stages.
+- Of any other module of this package all statements count.
+- Of a module outside of this package, such as a user's paper or solver, all statements
+  count, the modules beside it that it imports or names, and the files that it names. A
+  module that opens files or imports modules by computed names counts with its whole
+  folder.
+
+Docstrings and comments do not count, nor annotations of plain functions of this
+package. The closure stops at installed libraries, and at modules that say ``IN_KEYS =
+"nothing"``: they make no numbers, or what comes out of them is itself in every key. Of
+libraries the version counts. A module that is looked up at run time (such as a solver
+named in a YAML) is not reached from the code: the caller that looks it up passes it as
+a further entry.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import symtable
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dperm
+
+PACKAGE = Path(dperm.__file__).parent
+IN_KEYS = "nothing"  # keys come out of it
+# What a module of this package, or a package of modules, says of itself.
+SAID = re.compile(r'^IN_KEYS = "(\w+)"', re.MULTILINE)
+NOTHING = "nothing"  # it makes no numbers
+NAMES = "names"  # it serves many stages: only the names count that are reached
+SETTINGS = "settings"  # its functions are papers', and read settings by their names
+# Distributions that compute, store and summarise numbers anywhere.
+COUNTED = (
+    "numpy",
+    "numba",
+    "llvmlite",
+    "scipy",
+    "dp-accounting",
+    "pandas",
+    "scikit-learn",
+    "pyarrow",
+)
+PROVIDERS = {"yaml": "PyYAML", "PIL": "pillow", "hydra": "hydra-core"}
+# Names that look up others by a text; the whole module of code that uses one counts.
+REFLECTIVE = frozenset(
+    ("globals", "locals", "vars", "eval", "exec", "__import__", "__dict__")
+)
+# Names that open files or modules, which may be computed.
+OPENING = frozenset(
+    (
+        "open",
+        "read_text",
+        "read_bytes",
+        "iterdir",
+        "glob",
+        "rglob",
+        "listdir",
+        "scandir",
+        "loadtxt",
+        "genfromtxt",
+        "fromfile",
+        "memmap",
+        "CDLL",
+        "read_csv",
+        "read_json",
+        "read_excel",
+        "read_pickle",
+        "read_feather",
+        "import_module",
+        "__import__",
+        "exec",
+        "eval",
+        "run_path",
+        "run_module",
+        "spec_from_file_location",
+        "iter_modules",
+        "walk_packages",
+        "files",
+        "get_data",
+        "getsource",
+        "__file__",
+    )
+)
+DOCUMENTED = frozenset(("__doc__", "getdoc", "getsource", "cleandoc"))
+# Folders beside a user's module that hold no source of numbers.
+ASIDE = frozenset(("conf", "results", "figures", "logs", "data", "build", "docs"))
+MOST_FILES = 5000  # of a folder that counts as a whole
+PURE_LIBRARIES = frozenset(
+    ("functools", "contextlib", "numba", "abc", "dataclasses", "pytest")
+)
+PURE = frozenset(("compiled", "njit", "jit", "vectorize", "cache", "lru_cache"))
+
+
+class UnknownNameError(LookupError):
+    """An entry point that does not exist."""
+
+
+class UnfollowedError(ValueError):
+    """A user's module depends on more than can be followed; the text says on what."""
+
+
+class _Unwatched:
+    """A context in which keys are made, so that nothing that is read counts."""
+
+    is_on = 0  #: how many of them are open
+
+    def __enter__(self) -> None:
+        self.is_on += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.is_on -= 1
+
+
+unwatched = _Unwatched()
+
+
+class Code(NamedTuple):
+    """Statements of a module."""
+
+    digest: str  #: of them and of the files that they name
+    words: frozenset[str]  #: strings in them
+    attributes: frozenset[str]  #: that they read
+    uses: frozenset[str]  #: entry points that they may reach
+    files: frozenset[Path]  #: that they may open
+
+
+@functools.cache
+def digest(*entries: str) -> str:
+    """Digest of the code behind entry points and of the libraries' versions.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such module or name.
+    UnfollowedError
+        If a user's module has too many files beside it, any of which it may open.
+    """
+    reached = _closure(entries)
+    lines = sorted(f"{name} {code.digest}" for name, code in reached.items())
+    uses = chain.from_iterable(code.uses for code in reached.values())
+    used = frozenset(use.partition(".")[0] for use in uses)
+    text = "\n".join([*lines, repr({**versions(), **_further(used)})])
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def closure(*entries: str) -> set[str]:
+    """The entry points and all that they reach: modules, and names in modules.
+
+    Raises as ``digest``.
+    """
+    return set(_closure(entries))
+
+
+@functools.cache
+def words(*entries: str) -> frozenset[str]:
+    """All strings in the code behind entry points. Raises as ``digest``."""
+    codes = _closure(entries).values()
+    return frozenset(chain.from_iterable(code.words for code in codes))
+
+
+def lines(*entries: str) -> dict[Path, set[int]]:
+    """The lines of each file of which an edit changes the digest of entry points.
+
+    Comments, docstrings and annotations in them do not count. Raises as ``digest``.
+    """
+    held: dict[Path, set[int]] = {}
+    for reached_entry in _closure(entries):
+        module, _, name = reached_entry.partition(":")
+        path = _path(module)
+        assert path is not None
+        is_whole = not name or is_outside(path)
+        tree = _tree(module) if is_whole else _reached(module, name)
+        nodes: Iterable[Any] = ast.walk(tree)
+        line_numbers = held.setdefault(path, set())
+        for node in nodes:
+            if hasattr(node, "lineno"):
+                line_numbers.update(range(node.lineno, node.end_lineno + 1))
+    return held
+
+
+@functools.cache
+def fields_read(*entries: str) -> frozenset[str]:
+    """Names of attributes in code that may read the configuration, as ``loss``.
+
+    Each is there also with the name before it, as ``problem.loss``.
+
+    It is that of users and papers, and that of which only the names count that are
+    reached.
+    Raises as ``digest``.
+    """
+    attributes = set[str]()
+    for reached_entry, code in _closure(entries).items():
+        if (
+            ":" in reached_entry
+            or says(reached_entry, SETTINGS)
+            or is_outside(_path(reached_entry))
+        ):
+            attributes |= code.attributes
+    return frozenset(attributes)
+
+
+@functools.cache
+def own_words(*entries: str) -> frozenset[str]:
+    """All strings in code of users and papers, and in the entry points themselves."""
+    strings = set[str]()
+    for reached_entry, code in _closure(entries).items():
+        if (
+            reached_entry in entries
+            or says(reached_entry, SETTINGS)
+            or is_outside(_path(reached_entry.partition(":")[0]))
+        ):
+            strings |= code.words
+    return frozenset(strings)
+
+
+def files(*entries: str) -> set[Path]:
+    """All files that the code behind entry points names. Raises as ``digest``."""
+    codes = _closure(entries).values()
+    return set(chain.from_iterable(code.files for code in codes))
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that compute."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"python": python} | {name: _version(name) for name in COUNTED}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # an extra that is not installed
+        return ""
+
+
+@functools.cache
+def _further(tops: frozenset[str]) -> dict[str, str]:
+    """Versions of the other libraries among imported modules without a dot."""
+    counted = {*COUNTED, "dperm", "sklearn", "dp_accounting", *sys.stdlib_module_names}
+    packages = sorted(top for top in tops - counted if top and not is_own(top))
+    return {top: _version(top) or _version_of(top) for top in packages}
+
+
+@functools.cache
+def _version_of(top: str) -> str:
+    """Versions of the distributions that provide a module, which takes a second."""
+    if top in PROVIDERS or _spec(top) is None:
+        return _version(PROVIDERS.get(top, top))
+    return ", ".join(map(_version, sorted({*packages_distributions().get(top, ())})))
+
+
+def forget() -> None:
+    """Read sources again; they are assumed fixed during a process."""
+    stored: list[Any] = [digest, versions, functions, _closure, _code, _reached, _tree]
+    stored += [
+        _said,
+        _counts,
+        fields_read,
+        own_words,
+        words,
+        _spec,
+        _further,
+        _version_of,
+        _beside,
+        _globals,
+    ]
+    for cached in stored:
+        cached.cache_clear()
+
+
+@functools.cache
+def functions(module: str) -> dict[str, ast.arguments]:
+    """The public functions of a module with their arguments, without importing it."""
+    path = _path(module)
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path else []
+    definitions = (node for node in body if isinstance(node, ast.FunctionDef))
+    return {
+        node.name: node.args for node in definitions if not node.name.startswith("_")
+    }
+
+
+@functools.cache
+def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
+    """The code of entry points and of all that they reach, by their names."""
+    names = (entry.partition(".")[0].partition(":")[0] for entry in entries)
+    tops = frozenset(("dperm", *names))
+    reached: dict[str, Code] = {}
+    todo = [*entries]
+    with unwatched:  # a job that reads its code for a key does not depend on it
+        while todo:
+            reached_entry = todo.pop()
+            if reached_entry not in reached:
+                code = _code(*reached_entry.split(":"))
+                reached[reached_entry] = code
+                todo += [use for use in code.uses if _counts(use, tops)]
+    return reached
+
+
+@functools.cache
+def _counts(entry: str, tops: frozenset[str]) -> bool:
+    """Whether an entry point is own code and no plumbing."""
+    module = entry.partition(":")[0]
+    if _said(module) == NOTHING or module.partition(".")[0] in sys.stdlib_module_names:
+        return False
+    return _path(module) is not None and (
+        module.partition(".")[0] in tops or is_own(module)
+    )
+
+
+def is_own(module: str) -> bool:
+    """Whether a module is plain source on Python's path, and no installed library."""
+    path = _path(module.partition(":")[0])
+    return path is not None and not {"site-packages", "dist-packages"} & {*path.parts}
+
+
+def is_outside(path: Path | None) -> bool:
+    """Whether a source file lies outside of this package."""
+    return path is not None and PACKAGE not in path.parents
+
+
+@functools.cache
+def _said(module: str) -> str:
+    """What a module of this package says of itself in ``IN_KEYS``; empty if nothing."""
+    path = _path(module)
+    if path is None or is_outside(path):
+        return ""
+    match = SAID.search(path.read_text(encoding="utf-8"))
+    return match[1] if match else ""
+
+
+def says(entry: str, what: str) -> bool:
+    """Whether the module of an entry point, or a package that it is in, says this."""
+    names = entry.partition(":")[0].split(".")
+    packages = (".".join(names[:count]) for count in range(1, len(names) + 1))
+    return any(_said(package) == what for package in packages)
+
+
+def source(module: str) -> Path | None:
+    """The file of a module; None if there is none."""
+    path = _path(module)
+    return path.resolve() if path is not None else None
+
+
+# --- one module -----------------------------------------------------------------------
+
+
+@functools.cache
+def _code(module: str, name: str = "") -> Code:
+    path = _path(module)
+    if path is None:
+        raise UnknownNameError(f"{module}: no such module")
+    outside = is_outside(path)
+    tree = _tree(module)
+    if name:
+        reached = _reached(module, name)
+        if not outside:
+            tree = reached
+    nodes = [*ast.walk(tree)]
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
+    strings = frozenset(text for text in constants if isinstance(text, str))
+    named_files = _named_files(path, strings)
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    uses = {*_uses(tree, package)}
+    if outside and not {"site-packages", "dist-packages"} & {*path.parts}:
+        uses |= {word for word in strings if is_beside(word)}
+        mentioned = _names(nodes)
+        if mentioned & OPENING:
+            named_files |= _beside(path.parent)
+    content = hashlib.sha256(ast.dump(tree).encode())
+    for file in sorted(named_files):
+        content.update(f"\n{file.name} ".encode() + _content(file))
+    attributes = frozenset(_attributes(nodes))
+    digest = content.hexdigest()
+    return Code(digest, strings, attributes, frozenset(uses), frozenset(named_files))
+
+
+def _content(file: Path) -> bytes:
+    """What a file holds; nothing if it cannot be read, as no job can read it either."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _attributes(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names of attributes, each also with the name before it: ``title, paper.title``.
+
+    Those of a ``match`` are among them.
+    """
+    for node in nodes:
+        if isinstance(node, ast.MatchClass):
+            yield from node.kwd_attrs
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+            owner = node.value
+            if isinstance(owner, ast.Attribute):
+                yield f"{owner.attr}.{node.attr}"
+            elif isinstance(owner, ast.Name):
+                yield f"{owner.id}.{node.attr}"
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names and attributes in code."""
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    aliases = (node for node in nodes if isinstance(node, ast.alias))
+    return names | {alias.name for alias in aliases}
+
+
+def is_beside(word: str) -> bool:
+    """Whether a text names a user's own module, as for ``import_module``."""
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", word):
+        return False
+    return (
+        word not in sys.stdlib_module_names and is_own(word) and is_outside(_path(word))
+    )
+
+
+def _named_files(path: Path, strings: Iterable[str]) -> set[Path]:
+    """The files that strings of a module name, by paths from its folder.
+
+    A folder is named with all its files. The module's own file is not among them: its
+    comments count only where it opens files.
+    """
+    named_files: set[Path] = set()
+    outside = is_outside(path)
+    for word in strings:
+        if not word or len(word) > 200 or "\n" in word or "\0" in word:
+            continue
+        file = path.parent / word
+        if outside and not file.is_file() and "." in word:
+            file = Path(word)
+        if file.suffix in (".py", ".yaml") and not outside:
+            continue
+        if file == path:
+            continue
+        if file.is_file():
+            named_files.add(file)
+        elif not outside and re.fullmatch(r"\w+_files", word) and file.is_dir():
+            named_files |= {below for below in file.rglob("*") if below.is_file()}
+    return {file for file in named_files if file.suffix != ".pyc"}
+
+
+@functools.cache
+def _beside(folder: Path) -> set[Path]:
+    """All source and data files in a user's folder and below it.
+
+    Raises UnfollowedError if there are very many.
+    """
+    neighbours: set[Path] = set()
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in ASIDE and not name.startswith((".", "__", "venv"))
+        )
+        paths = (Path(top, name) for name in names if not name.startswith("."))
+        neighbours |= {path for path in paths if path.suffix not in (".pyc", ".yaml")}
+        if len(neighbours) > MOST_FILES:
+            raise UnfollowedError(
+                f"{folder}: a module here opens files by computed names, and has more "
+                f"than {MOST_FILES} files beside it: write the names of those that it "
+                "reads as plain texts, or move it to a folder of its own"
+            )
+    return neighbours
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    """A module's statements without docstrings.
+
+    Annotations of plain functions of this package are left out too. A decorator may
+    read them, as ``singledispatch`` does.
+    """
+    path = _path(module)
+    assert path is not None
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [*ast.walk(tree)]
+    is_read = bool(_names(nodes) & DOCUMENTED)
+    outside = is_outside(path)
+    for node in nodes:
+        if isinstance(node, _DOCUMENTED) and not is_read:
+            is_first = ast.get_docstring(node, clean=False) is not None
+            node.body = node.body[is_first:]
+        is_plain = isinstance(node, ast.FunctionDef) and not node.decorator_list
+        if is_plain and not outside:
+            _bare(node)
+    return tree
+
+
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _bare(function: Any) -> None:
+    """Leave out the annotations of a function's arguments and result."""
+    function.returns = None
+    for argument in _arguments(function.args):
+        argument.annotation = None
+
+
+def _arguments(signature: ast.arguments) -> list[ast.arg]:
+    starred = [
+        argument
+        for argument in (signature.vararg, signature.kwarg)
+        if argument is not None
+    ]
+    return [*signature.posonlyargs, *signature.args, *signature.kwonlyargs, *starred]
+
+
+@functools.cache
+def _reached(module: str, name: str) -> ast.Module:
+    """The top-level statements of a module that a name reaches within it.
+
+    Those that act when the module is imported, as a registration does, are always
+    among them. All of them are, if one of them looks up names by texts.
+    """
+    body = [*chain.from_iterable(map(_parts, _tree(module).body))]
+    bound = [_bound(node) for node in body]
+    if not any(name in names for names in bound):
+        raise UnknownNameError(f"{module}:{name}: no such name")
+    inner = _globals(module)
+    mentioned = [_mentioned(node, inner) for node in body]
+    reached = {place for place, node in enumerate(body) if _acts(node)}
+    todo = [name, *chain.from_iterable(mentioned[place] for place in reached)]
+    while todo:
+        sought = todo.pop()
+        for place, names in enumerate(bound):
+            if sought in names and place not in reached:
+                reached.add(place)
+                todo += mentioned[place]
+    kept_statements = [body[place] for place in sorted(reached)]
+    nodes = [*chain.from_iterable(map(ast.walk, kept_statements))]
+    if _names(nodes) & REFLECTIVE:
+        return _tree(module)
+    return ast.Module(kept_statements, [])
+
+
+@functools.cache
+def _globals(module: str) -> dict[tuple[str, int], frozenset[str]]:
+    """The names of the module that each top-level function or class uses inside.
+
+    They are by its name and line; names that are local to it are not among them.
+    """
+    path = _path(module)
+    assert path is not None
+    source = path.read_text(encoding="utf-8")
+    tables = symtable.symtable(source, str(path), "exec").get_children()
+    return {
+        (table.get_name(), table.get_lineno()): frozenset(_global_names(table))
+        for table in tables
+    }
+
+
+def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_global():
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _global_names(child)
+
+
+def _acts(node: ast.stmt) -> bool:
+    """Whether a statement does something to others when the module is imported."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return any(not _is_pure(decorator) for decorator in node.decorator_list)
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call)
+    return isinstance(node, ast.For | ast.While | ast.With | ast.AugAssign)
+
+
+def _is_pure(decorator: ast.expr) -> bool:
+    """Whether a decorator changes its function alone."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if isinstance(function, ast.Attribute):
+        library = function.value
+        return isinstance(library, ast.Name) and library.id in PURE_LIBRARIES
+    pure_names = PURE | {"contextmanager", "dataclass", "final", "overload", "wraps"}
+    return isinstance(function, ast.Name) and function.id in pure_names
+
+
+def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
+    """A statement; for an import of several names, one statement for each."""
+    if isinstance(node, ast.Import):
+        yield from (ast.Import([name]) for name in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        names = node.names
+        yield from (ast.ImportFrom(node.module, [alias], node.level) for alias in names)
+    else:
+        yield node
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """The names that a top-level statement binds or changes."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {_local(alias) for alias in node.names}
+    inner = [*ast.walk(node)]
+    defined = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+    names = {inner_node.name for inner_node in inner if isinstance(inner_node, defined)}
+    names |= {
+        _local(inner_node) for inner_node in inner if isinstance(inner_node, ast.alias)
+    }
+    return names | _mentioned(node)
+
+
+def _local(alias: ast.alias) -> str:
+    return (alias.asname or alias.name).partition(".")[0]
+
+
+def _mentioned(
+    node: ast.AST, inner: dict[tuple[str, int], frozenset[str]] | None = None
+) -> set[str]:
+    """The names of the module in a statement; ``inner`` has those of definitions."""
+    subtrees = [node]
+    names = set[str]()
+    if inner is not None and isinstance(node, ast.FunctionDef | ast.ClassDef):
+        names |= inner[node.name, node.lineno]
+        subtrees = [*node.decorator_list]
+        if isinstance(node, ast.FunctionDef):
+            subtrees += filter(None, node.args.kw_defaults)
+            subtrees += node.args.defaults
+            if node.decorator_list:
+                subtrees += _arguments(node.args)
+                subtrees += filter(None, [node.returns])
+        else:
+            subtrees += [*node.bases, *node.keywords]
+    for subtree in subtrees:
+        name_nodes = [n for n in ast.walk(subtree) if isinstance(n, ast.Name)]
+        names |= {name_node.id for name_node in name_nodes}
+    return names
+
+
+# --- what code imports ----------------------------------------------------------------
+
+
+def _uses(tree: ast.AST, package: str) -> Iterator[str]:
+    """Entry points that code may reach by its imports."""
+    nodes = [*ast.walk(tree)]
+    attributes: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            attributes.setdefault(node.value.id, set()).add(node.attr)
+    inner = (node.value for node in nodes if isinstance(node, ast.Attribute))
+    held = {id(inner_value) for inner_value in inner}
+    bare = {
+        node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in held
+    }
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                local = _local(alias)
+                is_whole = local in bare or (alias.asname is None and "." in alias.name)
+                names = None if is_whole else attributes.get(local, set())
+                yield from _of_module(alias.name, names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: 1 - node.level or None] if node.level else []
+            source_module = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inside = f"{source_module}.{alias.name}"
+                if alias.name == "*":
+                    yield from _of_module(source_module, None)
+                elif _path(inside):
+                    local = _local(alias)
+                    names = None if local in bare else attributes.get(local, set())
+                    yield from _of_module(inside, names)
+                else:
+                    yield from _of_module(source_module, {alias.name})
+
+
+def _of_module(module: str, names: set[str] | None) -> Iterator[str]:
+    """Entry points in a module of which some names are used; of None, any."""
+    if module == "dperm":  # which imports what it offers at its first use
+        used = dperm.PLACES if names is None else names & dperm.PLACES.keys()
+        yield from {dperm.PLACES[name] for name in used}
+    elif names is None or not says(module, NAMES):
+        yield module
+    else:
+        for name in names:
+            if _path(f"{module}.{name}"):
+                yield f"{module}.{name}"
+            else:
+                yield f"{module}:{name}" if _has(module, name) else module
+
+
+def _has(module: str, name: str) -> bool:
+    """Whether a module of this package has a statement that binds a name."""
+    if _said(module) == NOTHING:
+        return True
+    statements = chain.from_iterable(map(_parts, _tree(module).body))
+    return any(name in _bound(statement) for statement in statements)
+
+
+# --- where modules are ----------------------------------------------------------------
+
+
+def _path(module: str) -> Path | None:
+    """The source file of a module; None if there is none."""
+    spec = _spec(module)
+    origin = (spec.origin if spec else None) or ""
+    return Path(origin) if origin.endswith(".py") else None
+
+
+@functools.cache
+def _spec(module: str) -> ModuleSpec | None:
+    """Where a module is, found without importing the package that it is in."""
+    package, _, _ = module.rpartition(".")
+    if module in sys.stdlib_module_names:
+        return None
+    # Packages of papers know where a user's own papers are.
+    if not package or _said(package) == SETTINGS:
+        try:
+            return importlib.util.find_spec(module)
+        except (ImportError, ValueError):
+            return None
+    above = _spec(package)
+    folders = above.submodule_search_locations if above else None
+    return PathFinder.find_spec(module, folders) if folders is not None else None

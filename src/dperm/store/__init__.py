@@ -1,3 +1,0 @@
-"""Digests of code, and locks."""
-
-IN_KEYS = "names"

@@ -1,0 +1,3 @@
+"""The jobs of a run, what Snakemake is told of them, and verification."""
+
+IN_KEYS = "names"

@@ -1,0 +1,352 @@
+"""Checks of ``dperm verify`` beside rows, tables and verdicts.
+
+Pictures, pages and tables of the audit are made again in a scratch folder; data and
+optima are compared with their digests, the objective at an optimum is computed again,
+and ledgers are stated and priced again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from dperm import data
+from dperm.config import config as configuration
+from dperm.config import schema
+from dperm.config.locate import ConfigError, available
+from dperm.data.fetching import fetched_folder, load_fetched, read_record
+from dperm.data.preparing import prepared_folder
+from dperm.experiments import inputs, plan
+from dperm.experiments.unit import SolverJob
+from dperm.privacy.accountants import STRICT
+from dperm.privacy.accounting import epsilon, true_epsilon
+from dperm.privacy.calibration import Calibration
+from dperm.problems.optimum import duality_gap
+from dperm.storage import files as store
+from dperm.workflow.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
+
+RTOL = 1e-9  # of a value that is computed again
+LEAST_GAP = 1e-10  # relative, of a certified optimum
+# How a CSV file differs from a table, as text; empty if it does not.
+Differ = Callable[[Path, pd.DataFrame], str]
+
+
+def picture(drawn: Any, rows: Any, path: Path) -> str:
+    """How a PNG file differs from a figure, by pixels; empty if it does not."""
+    from dperm.plotting import drawing
+
+    with tempfile.TemporaryDirectory() as scratch:
+        redrawn = drawing.save(drawn, rows, Path(scratch, path.name))[0]
+        try:
+            pixels = _pixels(path)
+            fresh_pixels = _pixels(redrawn)
+        except (OSError, ValueError, SyntaxError) as error:  # Pillow's
+            return f"it is damaged: {error}"
+    if pixels.shape != fresh_pixels.shape:
+        return f"it is {pixels.shape[1]} x {pixels.shape[0]} pixels"
+    count = int((pixels != fresh_pixels).any(axis=-1).sum())
+    if not count:
+        return ""
+    return f"{count:,} of {pixels.shape[0] * pixels.shape[1]:,} pixels differ"
+
+
+def _pixels(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+# --- data and optima ------------------------------------------------------------------
+
+
+def problems(config: schema.Config) -> list[str]:
+    """The problems of a paper's runs and sweeps at this scale."""
+    names = plan.problem_names(config)
+    for sweep in config.paper.sweeps.values():
+        names = [*names, *sweep.problems, *sweep.prepared]
+    return list(dict.fromkeys(names))
+
+
+def stored(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find data and optima that are not what their records and settings say."""
+    for name in problems(config):
+        problem_config = plan.at_problem(config, name)
+        try:
+            yield from _fetched(
+                problem_config.problem.dataset, problem_config.data, coverage
+            )
+            if not prepared_folder(name, problem_config.data).is_dir():
+                coverage.count("data", ABSENT)
+                continue
+            prepared = data.load_prepared(name, problem_config.data)
+            coverage.count("data", CHECKED)
+            if prepared.available:
+                yield from _optimum(problem_config, coverage)
+        except (OSError, ValueError, LookupError) as error:
+            yield str(error)
+
+
+def _fetched(
+    dataset: schema.Dataset, where: schema.Data, coverage: Coverage
+) -> Iterator[str]:
+    """Find fetched arrays with another digest than recorded, or than declared."""
+    folder = fetched_folder(dataset.name, where)
+    record = read_record(dataset.name, where)
+    if record is None and not folder.is_dir():
+        coverage.count("data", ABSENT)
+        return
+    if record is None:
+        yield f"{folder}/fetch.json is damaged: delete {folder} and run again"
+        return
+    coverage.count("data", CHECKED)
+    if not record.available:
+        return
+    load_fetched(dataset.name, where)
+    if dataset.digest not in (None, record.digest):
+        yield (
+            f"{folder}: the arrays have digest {record.digest}, but "
+            f"{dataset.digest} is declared: delete {folder} and run again"
+        )
+
+
+def _optimum(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find an optimum whose value or certificate is not what its weights give."""
+    path = inputs.optimum_folder(config) / "optimum.json"
+    if not path.is_file():
+        coverage.count("optima", ABSENT)
+        return
+    problem = inputs.load_problem(config)
+    optimum = inputs.load_optimum(config)
+    coverage.count("optima", REMADE)
+    objective = float(problem.objective(optimum.w)[0])
+    again = f"delete {path.parent} and run again"
+    if not np.isclose(objective, optimum.value, rtol=RTOL, atol=0.0):
+        text = f"F* is {optimum.value:.12g}, but {objective:.12g} at w.npy"
+        yield f"{path}: {text}: {again}"
+    gap = duality_gap(problem, optimum.w)
+    if gap > max(optimum.gap * (1 + 1e-3), LEAST_GAP * abs(objective)):
+        yield f"{path}: the gap is {optimum.gap:.3g}, but {gap:.3g} at w.npy: {again}"
+
+
+# --- ledgers --------------------------------------------------------------------------
+
+
+def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterator[str]:
+    """Find ledgers of a run that its solver does not state, or that cost otherwise.
+
+    ``rows`` are those of its tuning: their noise and epsilon are those of a ledger.
+    The tight price of one is computed again, chosen by the ``seed``: it takes seconds.
+    """
+    path = job.folder / "ledger.json"
+    again = f"delete {path} and run again; finished settings are kept"
+    if not path.is_file():
+        coverage.absent("ledgers", path, "run the paper again")
+        return
+    records = store.read_json(path, again, list)
+    chance = random.Random(f"{seed} {path}")
+    tight = {id(record) for record in chance.sample(records, min(1, len(records)))}
+    settings = set()
+    for record in records:
+        content = {key: field for key, field in record.items() if key != "digest"}
+        if record.get("digest") != store.digest(content):
+            yield f"{path}: an entry was changed after it was made: {again}"
+            continue
+        calibrated = Calibration.from_dict(record["calibrated"])
+        where = f"{path}: {calibrated.calibration}, {record['passes']:g} passes"
+        settings.add((calibrated.calibration, record["passes"], _noise(calibrated)))
+        yield from (f"{where}: {text}: {again}" for text in _stated(job, record))
+        is_tight = calibrated.calibration == STRICT
+        if is_tight and id(record) not in tight:
+            coverage.count("ledgers", CHECKED)
+            continue
+        coverage.count("ledgers", REMADE)
+        text = _priced(calibrated, id(record) in tight)
+        yield from [f"{where}: {text}: {again}"] if text else ()
+    columns = ["calibration", "passes", "noise_multiplier", "true_epsilon"]
+    ran = rows[rows["status"] != "unavailable"][columns].dropna().drop_duplicates()
+    for row in ran.itertuples(index=False):
+        noise = f"{row.noise_multiplier:.12g}, {row.true_epsilon:.12g}"
+        if (row.calibration, row.passes, noise) not in settings:
+            yield (
+                f"{path}: no entry of calibration {row.calibration} and {row.passes:g} "
+                f"passes has the noise and epsilon of the rows ({noise}): {again}"
+            )
+
+
+def _noise(calibrated: Calibration) -> str:
+    return f"{calibrated.noise_multiplier:.12g}, {calibrated.true_epsilon:.12g}"
+
+
+def _stated(job: SolverJob, record: dict[str, Any]) -> Iterator[str]:
+    """How an entry differs from the ledger that the solver states at its noise."""
+    calibrated = Calibration.from_dict(record["calibrated"])
+    problem = job.problem
+    targets = calibrated.target_epsilon, calibrated.delta
+    if targets != (problem.epsilon, problem.delta):
+        yield f"epsilon, delta are {targets}, not {(problem.epsilon, problem.delta)}"
+    count = job.steps(record["passes"])
+    ledger = job.module.ledger(
+        problem,
+        count,
+        calibrated.noise_multiplier,
+        job.options,
+        calibrated.calibration,
+    ).assuming(*problem.given)
+    stored_ledger = json.dumps(record["calibrated"]["ledger"], sort_keys=True)
+    if json.dumps(ledger.to_dict(), sort_keys=True) != stored_ledger:
+        yield "the solver states other releases at this noise"
+
+
+def _priced(calibrated: Calibration, is_tight: bool) -> str:
+    """How the price of a ledger differs from the stored one; empty if it does not."""
+    ledger = calibrated.ledger
+    delta = calibrated.delta
+    claimed = epsilon(ledger, delta, calibrated.calibration)
+    if not np.isclose(claimed, calibrated.claimed_epsilon, rtol=1e-6):
+        return f"it costs {claimed:.6g}, not {calibrated.claimed_epsilon:.6g}"
+    true = true_epsilon(ledger, delta) if is_tight else calibrated.true_epsilon
+    if not np.isclose(true, calibrated.true_epsilon, rtol=1e-6):
+        return f"its true epsilon is {true:.6g}, not {calibrated.true_epsilon:.6g}"
+    return ""
+
+
+# --- what follows from all papers' tables ---------------------------------------------
+
+
+def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
+    """Find pages that the verdicts and tables here do not give.
+
+    They are claims.md, the report, the explorer where there is one, the picture of
+    prices, and the blocks in README and in the documentation. The report and the
+    explorer show products, and cannot be checked where one of these is absent.
+    """
+    # The report depends on the pipeline, which must import it by name, like papers.
+    texts: Any = importlib.import_module("dperm.report.texts")
+    page: Any = importlib.import_module("dperm.report.page")
+    folder = plan.results_folder(config)
+    table = folder / "claims.csv"
+    listed = folder / "claims.md"
+    index = folder / "report" / "index.html"
+    blocks = not config.scale.folder and texts.README.is_file()
+    if not table.is_file():
+        if listed.is_file() or index.is_file():
+            coverage.absent("verdicts", table, "run `dperm claims`")
+        else:
+            coverage.count("verdicts", ABSENT)
+        return
+    claims = texts.judged(config)
+    explored = index.with_name("explorer.html")
+    contents = {
+        listed: lambda: texts.markdown(pd.read_csv(table)),
+        index: lambda: page.page(config, claims, index.parent),
+    }
+    if explored.is_file():
+        explorer: Any = importlib.import_module("dperm.report.explorer")
+        contents[explored] = lambda: explorer.explorer(config, claims)
+    if blocks:
+        contents |= {
+            path: lambda path=path, block=block: texts.filled(path, *block)
+            for path, block in texts.blocks(config, claims).items()
+        }
+    cures = {listed: "claims", index: "report", explored: "report"}
+    shown = ("figures", "tables", "pictures")
+    is_incomplete = any(coverage.counts[kind, ABSENT] for kind in shown)
+    for path, text in contents.items():
+        cure = f"run `dperm {cures.get(path, 'readme')}`"
+        if not path.is_file():
+            coverage.count("pages", ABSENT)
+            continue
+        try:
+            is_same = path.read_text(encoding="utf-8") == text()
+        except ConfigError:  # a README of the user's own, without marks
+            coverage.count("pages", UNCHECKABLE)
+            continue
+        if not is_same and is_incomplete and path in (index, explored):
+            coverage.count("pages", UNCHECKABLE)
+            continue
+        coverage.count("pages", REMADE)
+        if not is_same:
+            yield f"{path} is not what the verdicts and tables here give: {cure}"
+    if blocks:
+        yield from _worth(config, differ, coverage)
+        yield from _printed(config, differ, coverage)
+
+
+def _worth(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
+    """Find a picture of prices, or its data, that the tables do not give."""
+    worth: Any = importlib.import_module("dperm.report.worth")
+    stem = plan.figures_folder(config, "worth")
+    rows = worth.true_epsilons(config)
+    if rows.empty or not stem.with_suffix(".png").is_file():
+        coverage.count("pictures", ABSENT)
+        return
+    yield from _of_readme(stem, rows, worth.worth_picture(rows), differ)
+    coverage.count("pictures", REMADE)
+
+
+def _printed(
+    config: schema.Config, differ: Differ, coverage: Coverage
+) -> Iterator[str]:
+    """Find a picture of printed numbers, or its data, that the tables do not give."""
+    printed: Any = importlib.import_module("dperm.report.printed")
+    stem = plan.figures_folder(config, "printed")
+    rows = printed.numbers(config)
+    if rows.empty or not stem.with_suffix(".png").is_file():
+        coverage.count("pictures", ABSENT)
+        return
+    yield from _of_readme(stem, rows, printed.printed_picture(rows), differ)
+    coverage.count("pictures", REMADE)
+
+
+def _of_readme(
+    stem: Path, rows: pd.DataFrame, drawn: Any, differ: Differ
+) -> Iterator[str]:
+    """Find a picture of README, or its data, that differs from what is drawn now."""
+    if differ(stem.with_suffix(".csv"), rows):
+        yield f"{stem}.csv is not what the tables give: run `dperm readme`"
+    if text := picture(drawn, rows, stem.with_suffix(".png")):
+        yield f"{stem}.png is not what the tables give, {text}: run `dperm readme`"
+
+
+def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
+    """Find tables of the audit that the audits of solvers, or ledgers, do not give."""
+    from dperm.experiments import auditing
+
+    folder = plan.results_folder(config, "audit")
+    if config.scale.folder or not folder.is_dir():
+        return
+    solvers = [folder / "solvers" / f"{name}.csv" for name in available("solver")]
+    present = [path for path in solvers if path.is_file()]
+    coverage.count("audit", UNCHECKABLE, len(present))  # but by the manifest
+    for path in (path for path in solvers if path not in present):
+        coverage.absent("audit", path, "run `dperm audit -j 2`")
+    sources = {"epsilon": len(present) == len(solvers), "tuning": _all_ran(config)}
+    for name, is_here in sources.items():
+        path = folder / f"{name}.csv"
+        if not path.is_file():
+            coverage.absent("audit", path, f"run `dperm {path} -j 2`")
+        elif not is_here:
+            coverage.count("audit", UNCHECKABLE)
+        else:
+            coverage.count("audit", REMADE)
+            if text := differ(path, auditing.PRODUCTS[name](config)):
+                cure = f"run `dperm audit product={name}`"
+                yield f"{path} is not what its sources give, {text}: {cure}"
+
+
+def _all_ran(config: schema.Config) -> bool:
+    """Whether every run of every paper has its ledgers here."""
+    for name in available("paper"):
+        paper = configuration.with_paper(config, name)
+        for run in plan.runs(paper):
+            if not plan.results_folder(paper, name, *run, "ledger.json").is_file():
+                return False
+    return True

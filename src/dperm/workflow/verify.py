@@ -1,0 +1,574 @@
+"""``dperm verify`` checks that results are those of a run and were not changed since.
+
+``dperm complete``, the last stage of a paper, does it to what a run has just made.
+
+The manifest of a run has the SHA-256 of every file that Git holds. Users who can edit
+results can also edit a manifest, so further checks look at the numbers:
+
+- every row of a problem implies the same F*, evaluations are of the settings that
+  tuning chose, and means lie within their intervals,
+- the rows give the tables, the figures' data and, by pixels, the figures,
+- these give the verdicts, and verdicts and tables give the report and all pages,
+- data, optima and ledgers have their digests, and ledgers their prices,
+- settings and points of sweeps chosen at random are run again and must give their rows.
+  If a share q of the rows is forged, k of them miss all with probability (1 - q)^k.
+
+What is absent is a fault, unless a part is asked for or a paper has no rows at all, as
+in a clone. Then files, intervals, verdicts and pages are checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import json
+import logging
+import random
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm.config import config as configuration
+from dperm.config import schema
+from dperm.config.locate import available
+from dperm.experiments import makers, plan, products
+from dperm.experiments import tune as tuning
+from dperm.experiments.inputs import UnavailableError, load_job
+from dperm.experiments.results import best, sweep_path
+from dperm.experiments.stages import SweepRun
+from dperm.experiments.unit import PROVENANCE, STOPPED_EARLY, SolverJob, Unit, compute
+from dperm.storage import files as store
+from dperm.storage.files import POINT
+from dperm.workflow import manifest, recheck
+from dperm.workflow.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
+from dperm.workflow.options import SHARE
+
+log = logging.getLogger(__name__)
+RTOL = 2e-9  # relative difference that counts as rounding
+MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
+MAX_REMADE = 20  # at most so many after a run
+IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
+# Columns that describe a setting and not its result. They are filled in again whenever
+# settings are read, but stored with the rows of sweeps, where they are compared.
+UNCOMPARED = (*IDENTITY, "given", "true_epsilon")
+KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
+CLONE = (
+    "no rows here of {}: their tables, figures, ledgers and settings are not made "
+    "again; results.zip of a release has the rows"
+)
+
+
+class NotVerifiedError(RuntimeError):
+    """Results that fail verification; the text has one line per fault."""
+
+
+def verify(
+    config: schema.Config,
+    share: float,
+    seed: int,
+    is_new: bool = False,
+    coverage: Coverage | None = None,
+) -> list[str]:
+    """The faults of a paper's rows, tables, figures and verdicts, one line each.
+
+    A ``share`` of the paper's settings and points of sweeps, chosen by ``seed``, is run
+    again. If all ``is_new``, just made, a few are enough, and pictures, data, ledgers
+    and verdicts, which come later, are left out. ``coverage`` counts what was checked,
+    and says whether what is absent is a fault.
+    """
+    coverage = coverage or Coverage(is_partial=is_new)
+    checks: list[Callable[[], Iterator[str]]] = [
+        lambda: _means(config, coverage),
+        lambda: _rows(config, coverage),
+        lambda: _made_again(config, is_new, coverage),
+    ]
+    if not is_new:
+        checks.append(lambda: recheck.stored(config, coverage))
+        checks.append(lambda: _ledgers(config, seed, coverage))
+        checks.append(lambda: _judged(config, coverage))
+        checks.append(lambda: _completed(config, coverage))
+    if share > 0:
+        checks.append(lambda: _replayed(config, share, seed, is_new, coverage))
+    else:
+        checks.append(lambda: _not_replayed(config, coverage))
+    return faults_of(checks, coverage, config.paper.name)
+
+
+def faults_of(
+    checks: Iterable[Callable[[], Iterator[str]]], coverage: Coverage, name: str
+) -> list[str]:
+    """The faults that checks find, each once; a check that fails is a fault too."""
+    before = len(coverage.faults)
+    for check in checks:
+        try:
+            coverage.faults.extend(check())
+        except Exception as error:  # a damaged file, or rows that give no table
+            text = " ".join(str(error).split())
+            coverage.faults.append(f"{name}: {type(error).__name__}: {text}")
+    coverage.faults[before:] = dict.fromkeys(coverage.faults[before:])
+    return coverage.faults[before:]
+
+
+def changed(
+    config: schema.Config,
+    papers: Container[str] = (),
+    coverage: Coverage | None = None,
+) -> Iterator[str]:
+    """Find files that are not as the manifest says: of some papers, or of all.
+
+    A manifest that is missing, unless a part is asked for, or damaged is a fault.
+    """
+    coverage = coverage or Coverage()
+    scale = config.scale.folder
+    folder = plan.results_folder(config)
+    path = folder / manifest.NAME
+    now = manifest.tracked_files(scale)
+    record = manifest.read(folder)
+    if record is None:
+        coverage.count("files", UNCHECKABLE, len(now))
+        if not coverage.is_partial:
+            yield f"{path} is missing: no file has a digest; {manifest.CURE_MISSING}"
+        return
+    files = record["files"]
+    for file in sorted({*files, *now}):
+        if papers and not any(component in papers for component in Path(file).parts):
+            continue
+        if file not in now:
+            coverage.absent("files", f"{file} of the run", f"`git checkout {file}`")
+            continue
+        coverage.count("files", CHECKED)
+        if file not in files:
+            yield (
+                f"{file} is not of the run that {path} records: {manifest.CURE_UNKNOWN}"
+            )
+        elif files[file] != store.file_digest(now[file]):
+            yield f"{file} was changed after the run: {manifest.CURE_CHANGED}"
+
+
+def _means(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find tables and figures' data with a mean outside its interval."""
+    name = config.paper.name
+    tables = sorted(plan.results_folder(config, name).glob("*.csv"))
+    figures = sorted(plan.figures_folder(config, name).glob("*.csv"))
+    for path in [*tables, *figures]:
+        table = _parsed(path.read_text("utf-8"))
+        group = "figures" if path in figures else "tables"
+        coverage.count(group, CHECKED)
+        for low in [name for name in table if name.endswith("ci_low")]:
+            mean, high = (low.replace("ci_low", end) for end in ("mean", "ci_high"))
+            if {mean, high} <= {*table}:
+                slack = MEANS * table[mean].abs()
+                is_off = table[mean] < table[low] - slack
+                is_off |= table[mean] > table[high] + slack
+                for index, row in table[is_off].head(1).iterrows():
+                    yield (
+                        f"{path}: row {index + 1}: {mean} {row[mean]:.10g} is outside "
+                        f"[{row[low]:.10g}, {row[high]:.10g}]"
+                    )
+
+
+def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """Runs of the paper that have rows: problem and solver, and tables by stage."""
+    for run in plan.runs(config):
+        folder = plan.results_folder(config, config.paper.name, *run)
+        paths = {name: folder / f"{name}.parquet" for name in ("tune", "evaluate")}
+        if all(path.is_file() for path in paths.values()):
+            yield run, {name: store.read_table(path) for name, path in paths.items()}
+
+
+def has_rows(config: schema.Config) -> bool:
+    """Whether any file of rows of the paper is here; a clone has none."""
+    folder = plan.results_folder(config, config.paper.name)
+    return any(path.is_file() for path in _row_files(config, folder))
+
+
+def _row_files(config: schema.Config, folder: Path) -> list[Path]:
+    """All files of rows that a run of the paper leaves in its folder."""
+    paths = []
+    for run in plan.runs(config):
+        paths += [folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS]
+    paths += [sweep_path(config, name) for name in config.paper.sweeps]
+    if makers.clocked(config):
+        paths.append(folder / "timing.parquet")
+    return paths
+
+
+def _rows(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find rows of another F*, evaluations of settings that tuning did not choose."""
+    folder = plan.results_folder(config, config.paper.name)
+    is_clone = not has_rows(config)
+    for path in _row_files(config, folder):
+        if path.is_file():
+            store.read_table(path)
+            coverage.count("rows", CHECKED)
+        elif is_clone:
+            coverage.count("rows", ABSENT)
+        else:
+            coverage.absent("rows", path, f"run `dperm {config.paper.name}`")
+    for (problem, solver), tables in _runs(config):
+        where = plan.results_folder(config, config.paper.name, problem, solver)
+        record = Path(config.data.dir, "optimum", problem, "optimum.json")
+        minimum = (store.known_json(record) or {}).get("value", np.nan)
+        for name, table in tables.items():
+            pair = table[["objective", "relative_error"]].astype(float)
+            pair = pair[np.isfinite(pair).all(axis=1)]
+            minima = pair["objective"] / (1.0 + pair["relative_error"])
+            minimum = minima.median() if np.isnan(minimum) else minimum
+            off = minima[~np.isclose(minima, minimum, rtol=RTOL, atol=0.0)]
+            if len(off):
+                yield (
+                    f"{where / name}.parquet: F* of {problem} is {off.iloc[0]:.12g} "
+                    f"by {len(off)} of {len(minima)} rows, where it is {minimum:.12g}"
+                )
+        tuned = tables["tune"]
+        ran = tables["evaluate"]
+        if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
+            chosen = tuning.evaluated_settings(config.paper.evaluated, best(tuned))
+            settings = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
+            if len(pd.concat(settings).drop_duplicates(keep=False)):
+                yield f"{where}/evaluate.parquet is not of what its tuning chose"
+
+
+def _made_again(
+    config: schema.Config, is_new: bool, coverage: Coverage
+) -> Iterator[str]:
+    """Find tables, figures and their data that their rows do not give."""
+    for kind in makers.FORMATS:
+        for name, product in getattr(config.paper, kind).items():
+            path = products.stem(config, kind, name).with_suffix(".csv")
+            image = path.with_suffix(".png") if kind == "figures" else None
+            missing = [file for file in (path, image) if file and not file.is_file()]
+            for absent in missing:
+                coverage.absent(kind, absent, f"run `dperm {absent}`")
+            rows = makers.read_by(config, product)
+            if missing or not all(file.is_file() for file in rows):
+                coverage.count(kind, UNCHECKABLE)  # a clone has no rows
+                coverage.count("pictures", UNCHECKABLE, int(image is not None))
+                continue
+            drawn, fresh = products.made(config, kind, name)
+            coverage.count(kind, REMADE)
+            if text := _differ(path, fresh):
+                yield f"{path} is not what its rows give: {text}"
+            if image and not is_new:
+                coverage.count("pictures", REMADE)
+                if text := recheck.picture(drawn, fresh, image):
+                    yield f"{image} is not what its rows give: {text}"
+            elif image:
+                _close(drawn)
+
+
+def _close(figure: Any) -> None:
+    from dperm.plotting import drawing
+
+    drawing.plt.close(figure)
+
+
+def _ledgers(config: schema.Config, seed: int, coverage: Coverage) -> Iterator[str]:
+    """Find ledgers of the paper's runs that are not stated or priced so now."""
+    for run, tables in _runs(config):
+        try:
+            job = load_job(plan.at_run(config, *run))
+        except UnavailableError:
+            coverage.count("ledgers", UNCHECKABLE)
+            continue
+        yield from recheck.ledgers(job, tables["tune"], seed, coverage)
+
+
+def _completed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find a ``complete.txt`` that the rows do not give."""
+    folder = plan.results_folder(config, config.paper.name)
+    path = folder / "complete.txt"
+    if not all(file.is_file() for file in _row_files(config, folder)):
+        coverage.count("pages", UNCHECKABLE, int(path.is_file()))
+    elif path.is_file():
+        coverage.count("pages", REMADE)
+        if path.read_text(encoding="utf-8") != completed(config):
+            yield f"{path} is not what the rows give: `dperm complete` writes it again"
+    elif not dict(_missing(config, folder)):
+        cure = f"run `dperm complete paper={config.paper.name}`"
+        coverage.absent("pages", path, cure)
+
+
+def _judged(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find claims whose verdicts are not those of the tables and figures here."""
+    path = plan.results_folder(config) / "claims.csv"
+    name = config.paper.name
+    if not path.is_file() or not config.paper.claims:
+        return
+    # The report depends on the pipeline, which must import it by name, like papers.
+    report: Any = importlib.import_module("dperm.report.claims")
+    rows = [*report.judged_paper(configuration.with_paper(config, name))]
+    fresh = pd.DataFrame(rows, columns=[*report.COLUMNS])
+    coverage.count("verdicts", REMADE, len(fresh))
+    stored = _parsed(path.read_text("utf-8"), dtype=str)
+    if text := _other(stored[stored["paper"] == name], fresh, dtype=str):
+        yield f"{path} has other verdicts of {name} than are found now: {text}"
+
+
+def _differ(path: Path, fresh: pd.DataFrame) -> str:
+    """How a CSV file differs from a table, apart from seconds; empty if not."""
+    return _other(_parsed(path.read_text("utf-8")), fresh)
+
+
+def _other(stored: pd.DataFrame, fresh: pd.DataFrame, **options: Any) -> str:
+    """How a CSV file differs from a table, apart from seconds; empty if it does not."""
+    seconds = [name for name in stored if "seconds" in name]
+    parsed = _parsed(store.as_csv(fresh), **options)
+    return difference(stored, parsed, (*PROVENANCE, *seconds))[0]
+
+
+def _parsed(text: str, **options: Any) -> pd.DataFrame:
+    """A table from CSV text; one without rows may have no columns either."""
+    return pd.read_csv(StringIO(text), **options) if text.strip() else pd.DataFrame()
+
+
+# --- settings and points, run again ---------------------------------------------------
+
+
+def _replayed(
+    config: schema.Config, share: float, seed: int, is_new: bool, coverage: Coverage
+) -> Iterator[str]:
+    """Run a random choice of settings and points of sweeps again."""
+    settings = _settings(config)
+    asked = max(1, round(share * len(settings)))
+    count = min(len(settings), asked)
+    if is_new:
+        count = min(count, MAX_REMADE)
+    coverage.count("settings", UNCHECKABLE, len(settings) - count)
+
+    @functools.cache
+    def load(*run: str) -> tuple[SolverJob, plan.Design]:
+        run_config = plan.at_run(config, *run)
+        return load_job(run_config), plan.design(run_config)
+
+    for run, name, which in sorted(
+        random.Random(seed).sample(settings, count), key=str
+    ):
+        coverage.count("settings", REMADE)
+        try:
+            if run is None:
+                yield from _point(config, name, which)
+            else:
+                yield from _setting(*load(*run), name, which)
+        except UnavailableError:
+            yield f"{run[0]}: its data are not here, so no setting of it is run again"
+
+
+def _not_replayed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Count the settings and points, none of which is run again."""
+    coverage.count("settings", UNCHECKABLE, len(_settings(config)))
+    yield from ()
+
+
+def _settings(config: schema.Config) -> list[tuple[Any, str, Any]]:
+    """All settings and points of sweeps: run, or None, its stage or sweep, and keys."""
+    choices: list[tuple[Any, str, Any]] = []
+    for run, tables in _runs(config):
+        for stage, table in tables.items():
+            ran = table["status"].isin(
+                ["ok", tuning.ONE_RUN, "diverged", STOPPED_EARLY]
+            )
+            settings = table[ran & table["step"].notna()][KEYS].drop_duplicates()
+            choices += [
+                (run, stage, setting) for setting in settings.itertuples(index=False)
+            ]
+    for name in config.paper.sweeps:
+        path = sweep_path(config, name)
+        keys = store.read_table(path)["config_digest"] if path.is_file() else []
+        choices += [(None, name, str(key)) for key in dict.fromkeys(keys)]
+    return choices
+
+
+def _setting(
+    job: SolverJob, design: plan.Design, stage: str, setting: Any
+) -> Iterator[str]:
+    """How a stored setting differs from the one that the current code makes."""
+    kind = setting.calibration
+    passes = setting.passes
+    replicate = int(setting.replicate)
+    with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
+        work = replace(job, folder=Path(scratch))
+        noise = tuning.calibrations(work, [kind], [passes])[kind, passes]
+    observed = (passes,) if stage == "tune" else job.checkpoints(passes)
+    limit = design.limit(stage, replicate)
+    unit = Unit(stage, noise, passes, replicate, [], observed, limit)
+    fresh = compute(job, unit, pd.DataFrame([setting])[POINT], 1)
+    path = job.folder / f"{stage}.parquet"
+    stored = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
+    text, _ = difference(
+        stored[(stored[KEYS] == list(setting)).all(axis=1)], fresh, UNCOMPARED
+    )
+    if text:
+        place = ", ".join(
+            f"{key} {number}" for key, number in setting._asdict().items()
+        )
+        yield f"{path}: {place}: {text}"
+
+
+def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:
+    """How the rows of a sweep's point differ from those that the current code makes."""
+    swept = SweepRun(config, name)
+    identity = key.partition("-")[0]
+    task = next(
+        (candidate for candidate in swept.tasks() if candidate[2].identity == identity),
+        None,
+    )
+    if task is None:
+        yield f"{swept.path} has a point that the configuration has not"
+        return
+    fresh = swept.measured(task)
+    rows = store.read_table(swept.path)
+    seconds = [column for column in fresh if "seconds" in column]
+    stored = rows[rows["config_digest"] == key]
+    text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
+    if text:
+        yield f"{swept.path}: {task[0]}, replicate {task[1]}: {text}"
+
+
+def difference(
+    stored: pd.DataFrame, fresh: pd.DataFrame, apart: Iterable[str] = UNCOMPARED
+) -> tuple[str, bool]:
+    """The first difference beyond rounding, and whether all bits are equal.
+
+    Columns of ``apart`` and empty ones are left out. The order of rows counts only if
+    the rows are not settings.
+    """
+    ignored = {*apart}
+    stored, fresh = (
+        table[[name for name in table if name not in ignored]].dropna(axis=1, how="all")
+        for table in (stored, fresh)
+    )
+    if unmatched := {*stored} ^ {*fresh}:
+        return f"columns {sorted(map(str, unmatched))}", False
+    keys = [*POINT, "checkpoint"]
+    if {*keys} <= {*stored}:
+        stored = stored.sort_values(keys)
+        fresh = fresh.sort_values(keys)
+    stored = stored.reset_index(drop=True)
+    fresh = fresh.reset_index(drop=True)
+    try:
+        near: Any = {"rtol": RTOL, "atol": 0.0, "check_dtype": False}
+        pd.testing.assert_frame_equal(stored, fresh, check_like=True, **near)
+    except AssertionError as error:
+        message = " ".join(re.sub(r"\[index\].*", "", str(error)).split())
+        message = message.replace("[left]", "was kept").replace("[right]", "is made")
+        return message[:400], False
+    return "", stored.map(repr).equals(
+        fresh[stored.columns].map(repr)
+    )  # -0.0 is not 0.0
+
+
+# --- a paper that is complete ---------------------------------------------------------
+
+
+class IncompleteError(RuntimeError):
+    """Results that could not be made; the text has the reasons."""
+
+
+def complete(config: schema.Config) -> Path:
+    """Verify a paper, and write ``complete.txt`` with the best setting of each problem.
+
+    Raises IncompleteError if a problem's data are unavailable, while all else is there,
+    and NotVerifiedError if something is not what its rows and settings give.
+    """
+    folder = plan.results_folder(config, config.paper.name)
+    if missing := dict(_missing(config, folder)):
+        lines = [f"{name}: {reason}" for name, reason in missing.items()]
+        raise IncompleteError("made all but\n" + "\n".join(lines))
+    if faults := verify(config, SHARE, secrets.randbits(32), is_new=True):
+        raise NotVerifiedError("\n".join(["not what the rows give:", *faults]))
+    text = completed(config)
+    store.write_text(folder / "complete.txt", text)
+    log.info(text.strip())
+    return folder / "complete.txt"
+
+
+def completed(config: schema.Config) -> str:
+    """The text of ``complete.txt``: where all is, and the best settings."""
+    name = config.paper.name
+    folder = plan.results_folder(config, name)
+    figures = plan.figures_folder(config, name)
+    lines = [f"{name}: figures in {figures}, tables in {folder}"]
+    return "\n".join([*lines, *_winners(config, folder)]) + "\n"
+
+
+def _missing(config: schema.Config, folder: Path) -> Iterator[tuple[str, str]]:
+    """Problems and sweeps without data, with the reasons."""
+    runs = {run[0]: folder.joinpath(*run, "tune.parquet") for run in plan.runs(config)}
+    paths = runs | {f"sweep {k}": sweep_path(config, k) for k in config.paper.sweeps}
+    for name, path in paths.items():
+        table = store.read_table(path)
+        is_missing = table["status"] == "unavailable"
+        if is_missing.any():
+            yield name, str(table.loc[is_missing, "reason"].iloc[0])
+
+
+def _winners(config: schema.Config, folder: Path) -> Iterator[str]:
+    """The solver and setting with the least fresh mean, for every problem."""
+    paths = [folder.joinpath(*run, "evaluate.parquet") for run in plan.runs(config)]
+    if not paths:
+        return
+    rows = pd.concat(map(store.read_table, paths), ignore_index=True)
+    final = rows[rows["checkpoint"] == rows["passes"]]
+    final = final[final["calibration"] == config.paper.calibrations[0]]
+    keys = ["problem", "algorithm", "passes", *POINT]
+    means = final.groupby(keys, sort=False)["relative_error"].mean().reset_index()
+    winners = means.groupby("problem", sort=False)["relative_error"].idxmin()
+    for row in means.loc[winners].itertuples():
+        setting = f"passes {row.passes:g}, step {row.step:g}, clip {row.clip:g}"
+        error = f"least relative error {row.relative_error:.3g}"
+        yield f"  {row.problem}: {error}, {row.algorithm} ({setting})"
+
+
+# --- the command ----------------------------------------------------------------------
+
+
+def main(options: argparse.Namespace) -> None:
+    """Verify papers; print a line each, and counts of what was covered.
+
+    The first line says what is left out of papers without rows. Raises NotVerifiedError
+    if there are faults, with one line each.
+    """
+    overrides = [word for word in options.what if "=" in word]
+    papers = [word for word in options.what if "=" not in word]
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    base = configuration.settings(overrides)
+    coverage = Coverage(options.partial)
+    names = papers or available("paper")
+    configs = [configuration.compose([f"paper={name}", *overrides]) for name in names]
+    clones = [config.paper.name for config in configs if not has_rows(config)]
+    notes = [CLONE.format(", ".join(clones))] if clones else []
+    if not options.json:
+        print("\n".join(notes), end="\n" * len(notes))
+    faults_of([lambda: changed(base, papers, coverage)], coverage, "results")
+    for place, config in enumerate(configs):
+        log.info("  verifying %s, %d of %d", config.paper.name, place + 1, len(configs))
+        count = len(verify(config, options.replay, seed, coverage=coverage))
+        if not options.json:
+            rows = "no rows here" if config.paper.name in clones else "with its rows"
+            print(
+                f"{config.paper.name}: verified, {rows} (seed {seed}): {count} faults"
+            )
+    if not papers:  # pages show products, of which some may be absent by now
+        shared_checks: list[Callable[[], Iterator[str]]] = [
+            lambda: recheck.pages(base, _differ, coverage),
+            lambda: recheck.audits(base, _differ, coverage),
+        ]
+        faults_of(shared_checks, coverage, "results")
+    if options.json:
+        summary = {"seed": seed, "left_out": notes, **coverage.summary()}
+        print(json.dumps(summary, indent=1))
+    else:
+        print("\n".join(coverage.lines()))
+    if coverage.faults:
+        lines = ["not what a run leaves:", *dict.fromkeys(coverage.faults)]
+        raise NotVerifiedError("\n".join(lines))

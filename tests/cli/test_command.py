@@ -1,0 +1,262 @@
+"""The ``dperm`` command: what it lists, refuses and completes."""
+
+import os
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from commands import dperm, python
+from dperm import cli
+from dperm.cli import COMMANDS, main, name_of, papers
+from dperm.config.locate import available
+
+ROOT = Path(__file__).parents[2]
+run = partial(dperm, cwd=ROOT)
+
+
+def test_help_lists_stages_and_papers_each_with_a_line():
+    text = run("--help").stdout
+    stages = {name: command.help for name, command in COMMANDS.items()}
+    for name, line in {**stages, **papers()}.items():
+        assert line and re.search(f"\n  {re.escape(name)} +{re.escape(line)}\n", text)
+    assert set(papers()) == set(available("paper"))
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [
+        ("tnue problem=diabetes", "tune"),
+        ("-n dpdc", "dpcd"),
+        ("-n figures/smoke/dpcd/figur1.png", "figures/smoke/dpcd/figure1.png"),
+        (
+            "-n figures/dpcd/figure2.png --config scale=smoke",
+            "figures/smoke/dpcd/figure2.png",
+        ),
+        ("-n data/prepared/digit/meta.json", "data/prepared/digits/meta.json"),
+    ],
+)
+def test_an_unknown_word_is_refused(line, near):
+    done = run(*line.split())
+    assert done.returncode in (1, 2) and f"did you mean {near}?" in done.stderr
+    assert len(done.stderr.splitlines()) <= 2  # Snakemake first names its profile
+
+
+REFUSED = {  # a command line to the end of its one line of refusal
+    "--nosuch": "no option --nosuch (did you mean --touch?); --help lists what",
+    "-V": "no option -V; --help lists what there is",
+    "--verion": "no option --verion (did you mean --version?); --help lists what",
+    "dpcd --nosuch": "no option --nosuch (did you mean",
+    "dpcd --cores": "argument --cores/-c: expected one argument",
+    "nosuch=1": "'nosuch=1': expected a command before it, or a target and --config",
+    "dpcd seed=3": "'seed=3': expected a command before it, or a target and --config",
+    "dpcd scale=smoke": "'scale=smoke': a run takes it as --config scale=smoke",
+    "dpcd dpdc": "found 'dpdc' (did you mean dpcd?)",
+    "dpcd --config sclae=smoke": "found 'sclae' (did you mean scale?)",
+    "dpcd --config scale=smok": "found 'smok' (did you mean smoke?)",
+    "dpcd -j 0": "-j: expected 1 or more, found 0",
+    "dpdc": "no command or target of that name (did you mean dpcd?)",
+    "tune --multirn": "no option --multirn (did you mean --multirun?)",
+    "tune --cfg jbo": "argument --cfg/-c: invalid choice: 'jbo'",
+    "tune sede=3": "found 'sede' (did you mean seed?)",
+    "claims --jsno": "no option --jsno",
+    "verify --partal": "no option --partal (did you mean --partial?)",
+    "verify dpdc": "found 'dpdc' (did you mean dpcd?)",
+    "audit mine:fit --epsiln 1": "no option --epsiln (did you mean --epsilon?)",
+    "try --jsn": "no option --jsn (did you mean --json?)",
+    "try mine.csv targt=y": "no key 'targt=y' (did you mean target=?)",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_word_that_is_no_option_key_or_target_is_refused_in_one_line(line, tmp_path):
+    done = dperm(*line.split(), cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert REFUSED[line] in done.stderr and done.stderr.startswith("dperm")
+    assert len(done.stderr.splitlines()) == 1
+    assert not [*tmp_path.iterdir()]  # nothing has started
+
+
+def test_a_stage_gets_its_keys():
+    done = run("tune", "problem=diabetis")
+    assert done.stderr.startswith("dperm: command line: problem: expected ")
+    assert "did you mean diabetes?" in done.stderr and len(done.stderr) < 200
+
+
+def test_help_of_a_stage_says_what_it_does():
+    said = run("figure", "--help")
+    assert said.returncode == 0 and COMMANDS["figure"].help in said.stdout
+    assert "problem: " in said.stdout and "dpgcd" in said.stdout
+
+
+def test_help_whose_reader_leaves_ends_in_silence():
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": ROOT}
+    with subprocess.Popen(
+        [sys.executable, "-m", "dperm", "tune", "--help"], **how
+    ) as one:
+        one.stdout.close()
+        assert one.stderr.read() == b""
+
+
+HEAVY = {  # what takes long to import, by what does without it: 400 jobs start
+    "import sys; sys.argv = ['dperm', '--help']; import dperm.cli; dperm.cli.main()":
+        ("numpy", "omegaconf", "hydra", "snakemake", "pandas"),
+    "import sys; sys.argv = ['dperm', 'verify', '--help']; import dperm.cli as c\n"
+    "try: c.main()\nexcept SystemExit: pass":
+        ("numpy", "omegaconf", "hydra", "snakemake", "pandas", "dperm.workflow.verify"),
+    "import sys; sys.argv = ['dperm', 'solve', '--help']; import dperm.cli as c\n"
+    "try: c.main()\nexcept SystemExit: pass":
+        ("numba", "scipy", "pandas", "dperm.experiments"),
+    "from dperm.config import config; config.read('paper', 'dpcd')":
+        ("numba", "scipy", "pandas", "dperm.solvers.registry", "dperm.problems"),
+    "from dperm.experiments import checks, inputs, products, stages":
+        ("scipy.optimize", "scipy.stats", "scipy.signal", "dp_accounting", "sklearn",
+         "matplotlib", "joblib", "requests", "hydra"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", HEAVY)
+def test_what_is_not_needed_is_not_imported(code):
+    code += f"\nimport sys; print({{*sys.modules}} & {{*{HEAVY[code]}}})"
+    done = python("-c", code)
+    assert done.stdout.splitlines()[-1] == "set()", done.stderr
+
+
+def test_a_refusal_under_hydra_is_one_line_and_its_flags_are_taken():
+    done = run("figure", "-m", "paper=dpcd,dpgcd", "product=nothing")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("dperm: product=nothing: conf")
+    shown = run("tune", "--cfg", "job", "paper=dpgcd", "seed=5").stdout
+    assert "name: dpgcd" in shown and "seed: 5" in shown
+
+
+def test_flags_keep_the_overrides_for_the_record(monkeypatch):
+    seen = []
+    monkeypatch.setattr(cli, "function_of", lambda command: seen.append)
+    flags = ["paper=dpcd,dpgcd", "-m", "seed=3", "problem.privacy.epsilon=2"]
+    cli.run_stage(COMMANDS["figure"], flags)
+    names = ["dpcd", "dpgcd"]
+    assert [config.paper.name for config in seen] == names
+    assert {config.problem.privacy.epsilon for config in seen} == {2.0}
+    rest = ["seed=3", "problem.privacy.epsilon=2"]
+    assert [c.overrides for c in seen] == [[f"paper={name}", *rest] for name in names]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_added"),
+    [
+        (["dpcd"], True),
+        (["dpcd", "-j", "2"], False),
+        (["dpcd", "-c1"], False),
+        (["all", "--profile", "profiles/slurm"], False),
+    ],
+)
+def test_all_cores_are_taken_where_none_are_named(words, is_added, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "argv", ["dperm", *words])
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.setattr("snakemake.cli.main", lambda: seen.extend(sys.argv))
+    main()
+    assert ("--cores=all" in seen) == is_added and seen[-len(words) :] == words
+
+
+@pytest.mark.parametrize("line", ["audit -j 2", "claims report --cores 2"])
+def test_a_stage_with_a_number_of_cores_is_snakemake_s(line):
+    assert name_of(line.split()) is None
+    assert name_of(["audit", "solver=dp_cd"]) == "audit"
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINE = re.compile(r"^(?:\$ )?dperm( [^#\n]*?)?(?:  .*|#.*)?$", re.MULTILINE)
+
+
+def documented():
+    """Every command in a code block of the pages, without the remark behind it."""
+    fence = re.compile(r"```(?:sh|console)?\n(.*?)```", re.DOTALL)
+    for page in PAGES:
+        for block in fence.findall(page.read_text()):
+            for found in LINE.finditer(block):
+                yield page, (found[1] or "").split()
+
+
+def test_documented_commands_are_commands_with_their_own_options():
+    lines = list(documented())
+    assert len(lines) > 30
+    for page, words in lines:
+        name = name_of(words)
+        if name and COMMANDS[name].form in (cli.SOLVES, cli.DRAWS):
+            flags = [word for word in words[1:] if "=" not in word]
+            assert set(flags) <= {"--help"}, (page.name, words)
+        elif name is None:
+            plain = [word for word in words if re.fullmatch(r"[a-z]\w*", word)]
+            known = {*papers(), *COMMANDS, "all"}
+            assert set(plain) <= known | EXAMPLES, (page.name, words)
+
+
+EXAMPLES = {"mine", "finer", "tiny"}  # papers that a page has its reader write
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("dperm tune problem=diab", "problem=diabetes problem=diabetes_centred"),
+        ("dperm tune problem=log1 sol", "solver. solver="),
+    ],
+)
+def test_hydra_completes_a_line(line, expected):
+    assert run("-sc", "query=bash", env={"COMP_LINE": line}).stdout.strip() == expected
+    assert "dperm" in run("-sc", "install=bash").stdout
+
+
+# --- what Snakemake would not refuse --------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["-j -3", "-j-3", "--cores -1", "--jobs=-2", "-c -10"])
+def test_fewer_than_no_cores_are_refused(line):
+    with pytest.raises(SystemExit, match="expected 1 or more, found -"):
+        cli.refuse_no_cores(["dpcd", *line.split()])
+    cli.refuse_no_cores(["dpcd", "-j", "3", "-n"])
+
+
+@pytest.mark.parametrize("line", ["-j 0", "-j0", "--cores 0", "--jobs=0", "-c 00"])
+def test_no_cores_are_refused(line):
+    with pytest.raises(SystemExit, match="expected 1 or more, found 0"):
+        cli.refuse_no_cores(["dpcd", *line.split()])
+    cli.refuse_no_cores(["dpcd", *line.replace("0", "10").split(), "0"])
+
+
+SMALL = "figures/smoke/dpcd/figure1.png"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (SMALL, f"{SMALL} --config scale=smoke"),
+        (f"{SMALL} --config set=seed=7", f"{SMALL} --config scale=smoke set=seed=7"),
+        (f"{SMALL} --config scale=smoke", f"{SMALL} --config scale=smoke"),
+        ("figures/dpcd/figure1.png -j 2", "figures/dpcd/figure1.png -j 2"),
+        ("dpcd --config scale=smoke", "dpcd --config scale=smoke"),
+    ],
+)  # fmt: skip
+def test_the_scale_is_said_once(line, found):
+    assert cli.at_scale(line.split()) == found.split()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match=r"file/below cannot be written \(Not a dir"):
+        cli.refuse_unwritable(["dpcd", "--directory", str(tmp_path / "file/below")])
+
+
+def test_an_interrupted_stage_says_that_the_same_command_goes_on(monkeypatch, capsys):
+    def interrupted(config):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "function_of", lambda command: interrupted)
+    with pytest.raises(SystemExit) as caught:
+        cli.run_stage(COMMANDS["claims"], [])
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == f"{cli.INTERRUPTED}\n"

@@ -1,0 +1,164 @@
+"""Whatever a job reads is in its key, and what is not in its key ends it."""
+
+import dataclasses
+import functools
+import pickle
+from pathlib import Path
+
+import pytest
+
+from changing import changed
+from dperm.config import config as configuration
+from dperm.config import scope
+from dperm.config.config import compose
+from dperm.config.scope import BeyondKeyError, Scope, view
+from dperm.experiments import digests, plan, scopes, stages, trace
+from dperm.solvers import registry
+from dperm.workflow import jobs
+
+BASE = ("paper=dpcd", "problem=diabetes", "solver=dp_cd", "scale=smoke")
+
+
+def keys(*overrides):
+    table = jobs.compose(["dpcd"], ["scale=smoke", *overrides]).jobs
+    return {name: job.key for name, job in table.items()}
+
+
+@pytest.fixture(scope="module")
+def before():
+    return keys()
+
+
+OF_EPSILON = {"ablation", "private_constants", "theorem", "epsilon", "noise"}
+EDITS = [
+    ("problem.privacy.epsilon=1.5", OF_EPSILON),
+    ("problem.privacy.delta=1e-3", OF_EPSILON),
+    ("paper.runs.dp_cd.grid.clip.logspace=[1,100,9]", {"epsilon"}),
+    ("paper.runs.dp_cd.label=other", {"epsilon"}),
+    ("scale.keep.step=1", {"private_constants"}),
+]
+
+
+@pytest.mark.parametrize(("edit", "sweeps"), EDITS)
+def test_an_edit_of_the_configuration_makes_the_sweeps_stale(before, edit, sweeps):
+    after = keys(edit)
+    stale = {name for name in after if before[name] != after[name]}
+    assert stale >= {f"sweep/dpcd/{name}" for name in sweeps}
+    assert not {name for name in stale if name.startswith(("optimum", "prepare"))}
+
+
+@pytest.mark.parametrize("edit", ["paper.title=other", "paper.label=other"])
+def test_a_title_that_no_number_reads_makes_nothing_stale(before, edit):
+    assert keys(edit) == before
+
+
+@pytest.mark.parametrize("name", ["private_constants", "ablation"])
+def test_stored_points_carry_the_privacy_of_their_problem(configured, name):
+    """A part of another epsilon is no part of the sweep."""
+
+    def parts(*overrides):
+        narrow = ("paper.small_problems=[diabetes,breast_cancer]", "scale=smoke")
+        swept = stages.SweepRun(configured("paper=dpcd", *narrow, *overrides), name)
+        return {str(task[2]) for task in swept.tasks()}
+
+    assert not parts() & parts("problem.privacy.epsilon=1.5")
+    assert parts("paper.title=other") == parts()
+
+
+# --- the view -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def config():
+    return compose(BASE)
+
+
+def test_a_view_shows_what_its_scope_holds_and_refuses_all_else(config):
+    held = Scope(
+        "a job", frozenset(["problem.diabetes.loss", "seed", "paper.runs.dp_cd"])
+    )
+    seen = view(config, "", held)
+    assert seen.problem.loss == config.problem.loss
+    assert seen.paper.runs["dp_cd"].grid == config.paper.runs["dp_cd"].grid
+    assert "dp_sgd" in seen.paper.runs and seen.paper.name == "dpcd"
+    for read in (
+        lambda: seen.problem.privacy.epsilon,
+        lambda: seen.paper.runs["dp_sgd"].label,
+        lambda: [*seen.paper.runs],
+        lambda: seen.scale.keep,
+        lambda: dataclasses.asdict(seen.problem),
+        lambda: plan.at_problem(seen, "diabetes").problem.privacy.delta,
+        lambda: pickle.loads(pickle.dumps(seen)).paper.fresh,
+    ):
+        refused = pytest.raises(BeyondKeyError, match=r"a job: its code reads [a-z]")
+        with refused, scope.within(held):
+            read()
+
+
+def test_a_sweep_that_reads_beyond_its_key_ends(config, monkeypatch):
+    swept = stages.SweepRun(config, "theorem")
+    monkeypatch.setattr(
+        swept, "function", lambda config, point, seed, **_: {"a": config.paper.claims}
+    )
+    with pytest.raises(BeyondKeyError, match=r"sweep dpcd/theorem: .*paper\.claims"):
+        swept.measured(swept_task(swept))
+
+
+def swept_task(swept):
+    return scopes.points(swept.sweep)[0], 0, "key"
+
+
+def test_a_solver_that_is_looked_up_beyond_the_key_ends_the_job(config):
+    held = Scope("a job", frozenset())
+    kept = functools.partial(
+        trace.kept, held, config, lambda: ["dperm.solvers.batched.dp_cd"]
+    )
+    refused = pytest.raises(
+        BeyondKeyError, match=r"looks up dperm\.solvers\.full_batch\.dp_gd"
+    )
+    with refused, kept():
+        registry.load("dp_gd")
+    with kept():
+        registry.load("dp_cd")
+
+
+def test_a_file_that_is_opened_beyond_the_key_ends_the_job(
+    config, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("beside.json").write_text("1")
+    kept = functools.partial(trace.kept, Scope("a job", frozenset()), config, list)
+    with pytest.raises(BeyondKeyError, match=r"opens .*beside\.json"), kept():
+        Path("beside.json").read_text()
+    with kept():
+        Path("written.json").write_text("2")
+        Path(configuration.__file__).read_text()
+
+
+# --- solvers on any axis --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", ["solver", "method"])
+def test_the_code_of_a_solver_counts_on_any_axis(config, axis):
+    sweep = dataclasses.replace(
+        config.paper.sweeps["theorem"],
+        grid={axis: ["ada_ssp"]},
+        problems=[],
+        small=None,
+    )
+    swept = changed(config, "paper.sweeps", {"theorem": sweep})
+    assert "dperm.solvers.full_batch.ada_ssp" in scopes.sweeping(
+        swept, "theorem", [], stages.SWEEPING
+    )
+
+
+def test_a_section_that_is_kept_is_seen_by_each_job_through_its_own_scope():
+    digests.SECTIONS.clear()
+    first = Scope("one", frozenset(["solver.dp_cd.label"]))
+    with scope.within(first):
+        assert digests.solver_of("dp_cd").label
+        with pytest.raises(BeyondKeyError, match=r"one: .*dp_cd\.options"):
+            _ = digests.solver_of("dp_cd").options
+    with scope.within(Scope("two", frozenset(["solver.dp_cd.options"]))):
+        assert digests.solver_of("dp_cd").options["sampling"] == "cyclic"
+    assert digests.solver_of("dp_cd").algorithm == "dp_cd"

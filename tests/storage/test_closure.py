@@ -1,0 +1,198 @@
+"""The closure of code: by modules, through every form of import."""
+
+import sys
+
+import pytest
+
+from commands import python
+from dperm.storage import closure
+
+MODULES = {
+    "mine/__init__.py": "from mine.core import double\n__all__ = ['double']\n",
+    "mine/core.py": """
+import numpy as np
+from mine import shapes, unused
+from mine.deep.tools import twice as times
+
+FACTOR = 2.0
+
+def double(x):
+    "Docstring."
+    return times(x) * FACTOR
+
+def area(r):
+    return shapes.circle(r)
+
+def other(data: unused.Kind):
+    from .deep import lazily
+    return [lazily.late(value) for value in data]
+""",
+    "mine/shapes.py": "def circle(r):\n    return r\n"
+    "def square(a):\n    return a * a\n",
+    "mine/unused.py": "class Kind:\n    size = 1\n",
+    "mine/deep/__init__.py": "",
+    "mine/deep/tools.py": "from ..deep.below import *\n"
+    "def twice(x):\n    return x + x\n",
+    "mine/deep/below.py": "LIMIT = 1\n",
+    "mine/deep/lazily.py": "def late(x):\n    return x\n",
+}
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A package of one's own; returns a function that edits one of its files."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(closure, "PACKAGE", tmp_path)  # whose modules count by names
+    for name, text in MODULES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    closure.forget()
+
+    def edit(name, old, new):
+        path = tmp_path / "mine" / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+        closure.forget()
+
+    yield edit
+    closure.forget()
+    for name in [name for name in sys.modules if name.startswith("mine")]:
+        del sys.modules[name]
+
+
+def test_a_name_reaches_the_modules_that_its_statements_import(mine):
+    tools = {"mine.deep.tools", "mine.deep.below"}
+    assert closure.closure("mine.core:double") == {"mine.core:double", *tools}
+    assert closure.closure("mine.core:area") == {"mine.core:area", "mine.shapes"}
+    assert "mine.deep.lazily" in closure.closure("mine.core:other")
+    assert {"mine.core", *tools} < closure.closure("mine:double")
+    every = {"mine.core", "mine.shapes", "mine.unused", "mine.deep.lazily", *tools}
+    assert closure.closure("mine.core") == every
+
+
+DOUBLE = "mine.core:double"
+EDITS = [
+    # file, old and new text, whether it counts for DOUBLE
+    ("core.py", "FACTOR = 2.0", "FACTOR = 3.0", True),
+    ("core.py", "times(x)", "times(-x)", True),
+    ("core.py", "import twice as times", "import LIMIT as times", True),
+    ("deep/tools.py", "x + x", "2 * x", True),
+    ("deep/below.py", "LIMIT = 1", "LIMIT = 2", True),
+    ("core.py", "Docstring.", "Another.", False),
+    ("core.py", "FACTOR = 2.0", "FACTOR = 2.0  # a comment", False),
+    ("core.py", "def area(r)", "def area(radius)", False),
+    ("shapes.py", "a * a", "a ** 2", False),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "counts"), EDITS)
+def test_an_edit_counts_where_it_is_reached(mine, file, old, new, counts):
+    before = closure.digest(DOUBLE)
+    mine(file, old, new)
+    assert (closure.digest(DOUBLE) != before) is counts
+
+
+def test_a_table_beside_a_module_counts_for_what_names_it(mine, tmp_path):
+    (tmp_path / "mine/table.csv").write_text("a,b\n1,2\n")
+    mine("shapes.py", "def circle", "TABLE = 'table.csv'\ndef circle")
+    entries = [f"mine.shapes:{name}" for name in ("TABLE", "square")]
+    before = [closure.digest(entry) for entry in entries]
+    mine("table.csv", "1,2", "1,3")
+    after = [closure.digest(entry) for entry in entries]
+    assert before[0] != after[0] and before[1] == after[1]
+
+
+def test_an_entry_that_is_not_there_is_refused(mine):
+    for entry in ("mine.core:doubel", "mine.nowhere", "nothing.at:all"):
+        with pytest.raises(closure.UnknownNameError, match=entry.partition(":")[0]):
+            closure.digest(entry)
+
+
+def test_a_module_says_of_itself_one_of_three_words():
+    texts = [path.read_text() for path in sorted(closure.PACKAGE.rglob("*.py"))]
+    lines = [
+        line for text in texts for line in text.splitlines() if "IN_KEYS =" in line
+    ]
+    lines = [line for line in lines if line.startswith("IN_KEYS")]
+    words = [closure.SAID.match(line)[1] for line in lines]
+    assert {*words} == {closure.NOTHING, closure.NAMES, closure.SETTINGS}
+
+
+@pytest.mark.parametrize(
+    ("entry", "word", "says"), [("dperm.cli", closure.NOTHING, True),
+    ("dperm.solvers.batched", closure.NAMES, False),
+     ("dperm.solvers.batched.trials:run", closure.NAMES, True),
+     ("dperm.data.readers:read", closure.NAMES, True),
+     ("dperm.papers.dpcd.sweeps:x", closure.SETTINGS, True),
+     ("numpy.linalg", closure.NAMES, False)],
+)  # fmt: skip
+def test_a_package_speaks_for_its_modules(entry, word, says):
+    assert closure.says(entry, word) is says
+
+
+RUN_LANES = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+import numpy as np, dperm
+from numba.core.dispatcher import Dispatcher
+from dperm.solvers import registry as solvers
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import build
+from dperm.experiments.unit import setting_rows
+from dperm.solvers.batched import BatchedSettings
+home, algorithm = Path(dperm.__file__).parent, sys.argv[1]
+module = solvers.load(algorithm)
+rng, ran = np.random.default_rng(0), set()
+X, y = rng.standard_normal((12, 3)), np.sign(rng.standard_normal(12))
+problem = build("a", X, y, "logistic", Penalty(l2=0.1), 1.0, 1e-3)
+sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
+optimum = SimpleNamespace(value=1.0, support=np.zeros(3, dtype=bool))
+setting_rows(module, module.Options(), problem, optimum,
+          BatchedSettings(np.array([0.1]), np.array([1.0]), 1.0), 1.0, (1.0,), 5, 1)
+sys.setprofile(None)
+for name, found in list(sys.modules.items()):
+    kernels = [one for one in vars(found).values() if isinstance(one, Dispatcher)]
+    ran |= {one.py_func.__code__.co_filename for one in kernels if one.signatures}
+for name in sorted(ran):
+    if home in Path(name).parents:
+        print(".".join(Path(name).relative_to(home.parent).with_suffix("").parts))
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["dp_cd", "dp_gcd", "dp_sgd", "dp_svrg"])
+def test_all_code_that_runs_for_a_setting_counts(algorithm):
+    """Also compiled kernels; none of it may be plumbing."""
+    from dperm.experiments import digests
+
+    done = python("-c", RUN_LANES, algorithm)
+    ran = {name.removesuffix(".__init__") for name in done.stdout.split()}
+    found = closure.closure(*digests.running(algorithm, "logistic"))
+    counted = {name.partition(":")[0] for name in found}
+    assert len(ran) > 5 and ran <= counted
+
+
+# --- files that no import reaches -----------------------------------------------------
+
+
+def test_a_script_that_another_python_runs_is_in_the_key_of_what_starts_it():
+    script = closure.PACKAGE / "benchmark/peer_files/fits.py"
+    assert script in closure.files("dperm.papers.arena.sweeps:peers")
+
+
+def test_every_folder_without_a_package_has_a_name_by_which_it_counts():
+    folders = {path.parent for path in closure.PACKAGE.rglob("*.*") if path.is_file()}
+    apart = {
+        folder.name
+        for folder in folders
+        if not (folder / "__init__.py").exists() and folder.name != "__pycache__"
+    }
+    assert apart and all(name.endswith("_files") for name in apart)
+
+
+def test_a_file_that_nobody_can_read_counts_as_empty(tmp_path, monkeypatch):
+    (tmp_path / "reads_proc.py").write_text('NAME = "/proc/self/clear_refs"\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    closure.forget()
+    assert closure.digest("reads_proc")
+    closure.forget()
