@@ -74,7 +74,7 @@ mutants: $(VENV)/.done  ## bugs planted one at a time
 	cd tests && python -m mutants.run
 	cd tests && python -m mutants.rooms
 
-stale: $(VENV)/.done  ## every setting and 300 edits of code, against the keys of all jobs
+stale: $(VENV)/.done  ## every setting and 60 edits of code for each paper, against the keys of all jobs
 	cd tests && python -m stale.run
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory

@@ -14,7 +14,7 @@ from dperm import DPRegressor, cli
 from dperm.benchmark import command, race
 from dperm.benchmark.command import KEYS, parse, planned
 from dperm.config.locate import ConfigError
-from estimators.conftest import N, drawn
+from small_files import N, drawn
 
 FEW = ("fresh=3", "grids.dp_cd.step=[0.5,1]")
 

@@ -18,7 +18,7 @@ from dperm.estimators import methods
 from dperm.numerics.intervals import student
 from dperm.problems import losses
 from dperm.problems.optimum import NotCertifiedError
-from estimators.conftest import drawn
+from small_files import drawn
 
 FEATURES = ["a", "b", "c"]
 

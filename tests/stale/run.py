@@ -232,7 +232,7 @@ def applied(edits: Iterable[Edit], source: Path) -> None:
         target.write_bytes(b"\n".join(lines))
 
 
-def sampled(count: int, seed: int) -> list[Edit]:
+def sampled(count: int, seed: int | str) -> list[Edit]:
     """A sample of edits over all modules of the package, at most one to a line."""
     chance = random.Random(seed)
     paths = sorted(closure.PACKAGE.rglob("*.py"))
@@ -608,15 +608,15 @@ def main() -> None:
     """Write the table; the exit code is 1 if a change was missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("papers", nargs="*", default=[])
-    parser.add_argument("--edits", type=int, default=300)
+    parser.add_argument("--edits", type=int, default=60)
     parser.add_argument("--leaves", type=int, help="so many of a paper; else all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="*", default=[], help="overrides of Hydra's")
     given = parser.parse_args()
-    edits = sampled(given.edits, given.seed) if given.edits else []
     lacking = 0
     for paper in given.papers or available("paper"):
         overrides = ["scale=smoke", *given.set]
+        edits = sampled(given.edits, f"{given.seed} {paper}") if given.edits else []
         for row in count(paper, edits, overrides, given.leaves, given.seed):
             print(row, flush=True)
             write([row])

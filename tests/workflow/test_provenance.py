@@ -61,7 +61,7 @@ BELOW_TUNING = {"solve", "timing", "sweep", "draw", "complete"}
     ("module", "old", "new", "stages"),
     [
         # the published Renyi formula
-        (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
+        (f"{PRIVACY}.accountants.strict", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
         ("dperm.privacy.accountants.pld", "return ", "return (), ", BELOW_TUNING),
         ("dperm.solvers.batched.dp_cd", "count=count", "count=1", BELOW_TUNING),
         ("dperm.problems.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
@@ -200,11 +200,14 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (FIGURE, ("dperm.storage.files", "DIGITS = 10", "DIGITS = 9")),
     (TABLE, ("dperm.storage.files", "DIGITS = 10", "DIGITS = 9")),
     # the key by which a price is found is an annotation
-    (SOLVE, (f"{PRIVACY}.strict", "event: Laplace", "event: SampledGaussian")),
+    (
+        SOLVE,
+        (f"{PRIVACY}.accountants.strict", "event: Laplace", "event: SampledGaussian"),
+    ),
 ]
 COUNTS_NOT = [
     # of settings no accountant, plumbing or optimum
-    (settings(), (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt")),
+    (settings(), (f"{PRIVACY}.accountants.strict", "2 * math.sqrt", "3 * math.sqrt")),
     (
         settings("dp_svrg"),
         (f"{PRIVACY}.calibration", "MIN_NOISE = 2.0", "MIN_NOISE = 3.0"),

@@ -1,0 +1,1 @@
+from small_files import folder, mine  # noqa: F401 (fixtures)

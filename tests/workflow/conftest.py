@@ -1,0 +1,1 @@
+from staging import configured, data_dir  # noqa: F401 (fixtures)
