@@ -147,9 +147,10 @@ def message(table: pd.DataFrame) -> str:
 
 
 def draw_printed(config: schema.Config) -> list[Path]:
-    """Write ``figures/printed.png`` and its numbers as CSV; nothing without tables."""
+    """Write ``figures/printed.png``, other formats, its numbers; without tables none."""
     table = numbers(config)
     if table.empty:
         return []
     figure = printed_picture(table, readings(config))
-    return drawing.save(figure, table, plan.figures_folder(config, "printed"))
+    stem = plan.figures_folder(config, "printed")
+    return drawing.save(figure, table, stem, config.formats)
