@@ -76,15 +76,16 @@ def _by_readings(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
     findings = {
-        name: _under_one(reading, tables, arguments, whole)
+        name: _against_nulls(reading, tables, arguments, whole)
         for name, reading in claim.read().items()
     }
     return _of_readings(claim, findings) if claim.readings else findings[""]
 
 
-def _under_one(
+def _against_nulls(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
+    """The finding on one reading: uninformative if a null of the claim does as well."""
     finding = _combined(claim, tables, arguments, claim.estimate, whole=whole)
     # A number without an interval decides nothing, but its null may hold all the same.
     is_bare = any(number.bare for number in finding.numbers.values())

@@ -147,7 +147,7 @@ def message(table: pd.DataFrame) -> str:
 
 
 def draw_printed(config: schema.Config) -> list[Path]:
-    """Write ``figures/printed.png``, other formats, its numbers; without tables none."""
+    """Write ``figures/printed.png`` and its numbers as CSV; nothing without tables."""
     table = numbers(config)
     if table.empty:
         return []

@@ -232,7 +232,7 @@ def _rounded(end: float) -> str:
 
 
 def draw_worth(config: schema.Config) -> list[Path]:
-    """Write ``figures/worth.png``, other formats, its numbers; nothing without tables."""
+    """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
     table = true_epsilons(config)
     if table.empty:
         return []
