@@ -53,7 +53,7 @@ bounds: $(VENV)/.done  ## the library's rooms with VERSIONS=lowest-direct (or hi
 	uv venv -q --clear -p $(PYTHON) build/$(VERSIONS)
 	uv pip install -q -p build/$(VERSIONS) --resolution $(VERSIONS) -e '.[dev]'
 	PATH="$(CURDIR)/build/$(VERSIONS)/bin:$$PATH" \
-	  python -m pytest -n $(JOBS) tests/compare tests/erm tests/privacy tests/solvers
+	  python -m pytest -n $(JOBS) tests/estimators tests/problems tests/privacy tests/solvers
 
 smoke: $(VENV)/.done  ## one paper by the Snakefile, on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- dpcd

@@ -19,7 +19,7 @@ ORDER = (  # of a reader: what an epsilon is worth, use, additions
     "plot_add_method.py",
     "plot_add_paper.py",
 )
-STYLE = Path(dperm.__file__).with_name("present") / "dperm.mplstyle"
+STYLE = Path(dperm.__file__).with_name("plotting") / "dperm.mplstyle"
 
 
 def place(script: str) -> int:
