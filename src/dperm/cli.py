@@ -490,16 +490,16 @@ def _snakemake(arguments: list[str]) -> None:
             "names of values: move the checkout"
         )
     profile = str(root / "profiles" / "default")
-    given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
+    options = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
     if not any(CORES.match(word) for word in arguments):
-        given.append("--cores=all")
+        options.append("--cores=all")
     if not any(OWN_OUTPUT.match(word) for word in arguments):
         from dperm.workflow import progress
 
         progress.register()
-        given.append(f"--logger={progress.NAME}")
+        options.append(f"--logger={progress.NAME}")
         signal.signal(signal.SIGINT, _interrupted)
-    sys.argv = ["snakemake", *given, *arguments]  # the Snakefile reads targets here
+    sys.argv = ["snakemake", *options, *arguments]  # the Snakefile reads targets here
     snakemake()
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.config.config import compose
+from dperm.config.config import compose, read
+from dperm.config.locate import ConfigError
 from dperm.report import printed
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,13 @@ def test_every_printed_number_is_there_once(numbers, paper, table, what, column)
     source = pd.read_csv(ROOT / f"conf/paper/{paper}/published/{table}.csv")
     rows = numbers[numbers[["paper", "table", "what"]].eq((paper, table, what)).all(1)]
     assert sorted(rows["printed"]) == sorted(source[column].dropna())
+
+
+def test_a_column_that_a_table_has_not_is_named():
+    source = read("paper", "dpcd").printed_numbers[1]
+    table = pd.read_csv(ROOT / "results/dpcd/table2.csv").rename(columns={"std": "sd"})
+    with pytest.raises(ConfigError, match=r"printed_numbers of table2: .*'std'"):
+        printed.pairs(table, "dpcd", source)
 
 
 def test_errors_have_their_interval_and_zeros_are_not_drawn(numbers):

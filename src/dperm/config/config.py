@@ -258,6 +258,11 @@ def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
     for key, file in (files | {"claims": paper.claims}).items():
         if file and paper_file(paper, file) is None:
             raise ConfigError(f"{where}: {key}: no file conf/paper/{paper.name}/{file}")
+    for source in paper.printed_numbers:
+        key = f"{where}: printed_numbers"
+        printed_table = source.paper_table or source.table
+        one_of(f"{key}.table", source.table, paper.tables)
+        one_of(f"{key}.paper_table", printed_table, paper.published)
 
 
 def paper_file(paper: schema.Paper, name: str) -> Path | None:

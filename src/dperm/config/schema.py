@@ -32,6 +32,7 @@ SOURCES = {  # origins of sources to their keys; members may be left out
     "sklearn": ("loader",),
     "synthetic": ("generator", "options"),
 }
+QUANTITIES = ("errors", "deviations", "counts", "seconds")  # that a paper prints
 
 
 def same(check: Callable[[Any], Any]) -> AfterValidator:
@@ -309,6 +310,21 @@ class Product(Part):
 
 
 @dataclass(frozen=True)
+class PrintedNumbers(Part):
+    """Columns of one of its tables: what the paper prints, and what we found."""
+
+    quantity: Annotated[str, among(*QUANTITIES)] = GIVEN
+    table: Name = GIVEN
+    printed: Text = GIVEN  # column
+    ours: Text = GIVEN  # column
+    low: str = ""  # columns of the interval of ours
+    high: str = ""
+    rows: dict[str, str] = field(default_factory=dict)  # column: its value in them
+    paper_table: str = ""  # what the paper calls the table, if another name
+    reading: str = ""  # a sentence for readers where the paper does not say what it is
+
+
+@dataclass(frozen=True)
 class Paper(Part):
     """Problems, solvers, grids, figures, tables and claims of one paper."""
 
@@ -332,6 +348,7 @@ class Paper(Part):
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files in its folder
+    printed_numbers: list[PrintedNumbers] = field(default_factory=list)
     claims: str | None = None  # a YAML file in its folder: claims and their tests
     thresholds: str = ""  # when those of its claims were set; shown in the report
 

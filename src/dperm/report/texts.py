@@ -19,7 +19,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from dperm.claims.claims import KINDS, STATED
-from dperm.claims.judge import HOLDS, VERDICTS
+from dperm.claims.judge import REPRODUCED, VERDICTS
 from dperm.claims.number import Number
 from dperm.config import config as configuration
 from dperm.config import schema
@@ -124,7 +124,7 @@ def by_kind(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def misprints(data: pd.DataFrame) -> int:
     """Number of misprints, each counted once however many claims it spoils."""
-    names = data.loc[data["verdict"] != HOLDS, "misprint"].fillna("")
+    names = data.loc[data["verdict"] != REPRODUCED, "misprint"].fillna("")
     return int(names[names != ""].nunique())
 
 
@@ -141,7 +141,7 @@ def score(data: pd.DataFrame) -> str:
     """The count in words: "16 of 22 reproduced, 2 undecided, 4 contradicted"."""
     counts = counted(data)
     total = sum(counts.values())
-    held = f"{counts.pop(str(HOLDS), 0)} of {total} {HOLDS}"
+    held = f"{counts.pop(str(REPRODUCED), 0)} of {total} {REPRODUCED}"
     return ", ".join([held, *(f"{count} {word}" for word, count in counts.items())])
 
 

@@ -237,4 +237,4 @@ def draw_worth(config: schema.Config) -> list[Path]:
     if table.empty:
         return []
     stem = plan.figures_folder(config, "worth")
-    return drawing.save(worth_picture(table), table, stem)
+    return drawing.save(worth_picture(table), table, stem, config.formats)

@@ -17,7 +17,7 @@ from dperm.config import grid, schema
 from dperm.config.config import paper_file, settings, with_papers
 from dperm.config.locate import ConfigError, available, group_file
 from dperm.config.validation import one_of
-from dperm.data.fetching import made_of
+from dperm.data.fetching import source_digest
 from dperm.experiments import checks, digests, makers, plan, scopes
 from dperm.experiments.digests import code, place, priced
 from dperm.experiments.makers import FORMATS
@@ -284,7 +284,7 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         return
     problem = scopes.section(config, "problem", name)
     dataset = problem.dataset
-    depends_on: Any = made_of(dataset, config.data.mirror)
+    depends_on: Any = source_digest(dataset, config.data.mirror)
     earlier = jobs.jobs.get(f"fetch/{dataset.name}")
     if earlier is not None and earlier.key != digest([depends_on, []]):
         raise ConfigError(
