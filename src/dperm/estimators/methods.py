@@ -381,7 +381,7 @@ def usual(is_quadratic: bool, p: int, size: float) -> tuple[str, ...]:
 
     ========= ===== ===== ===== ===== ==================
     threshold 0     100   300   1000  always descent
-    regret    0.082 0.038 0.041 0.044 0.047
+    regret    0.116 0.051 0.038 0.039 0.042
     ========= ===== ===== ===== ===== ==================
     """
     if p > MAX_MATRIX_FEATURES:
