@@ -116,3 +116,13 @@ def test_apart_or_nothing_learnt_is_no_tie():
 def test_titles_follow_the_overrides():
     config = compose(["problem.privacy.epsilon=7"])
     assert results.titles(config, ["red_wine"])["red_wine"].privacy.epsilon == 7
+
+
+def test_short_runs_are_put_apart_from_the_start(shown):
+    picture = shown(result("a"), stretched=["one", "elsewhere"])
+    assert [*picture.own] == ["one"]
+    assert picture.own["one"]["xscale"].linthresh == 2.0  # where the run ends
+    assert picture.note.endswith(f"One: {figures.STRETCHED}")
+    figure = drawing.draw(picture)
+    assert figure.axes[0].get_xscale() == "symlog"
+    drawing.plt.close(figure)

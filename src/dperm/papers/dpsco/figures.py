@@ -49,14 +49,14 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Pictur
         drawing.frame(rows),
         {f"d = {d:g}": f"$d$ = {d:g}" for d in sorted(table["d"].unique())},
         {**RECORDS, "ylabel": "excess risk"},
-        styles=_interleaved([f"p = {p:g}" for p in sorted(table["p"].unique())]),
+        styles=interleaved([f"p = {p:g}" for p in sorted(table["p"].unique())]),
         shared="all",
         note="Measured risks of all p lie on one line, whose dashes take turns. "
         "Dotted: the shape of the lower bound, which grows with p.",
     )
 
 
-def _interleaved(names: Sequence[str]) -> dict[str, Style]:
+def interleaved(names: Sequence[str]) -> dict[str, Style]:
     """Looks of a family whose curves lie on one another: they take turns.
 
     A curve is drawn, and has its markers, where all the others have gaps.
