@@ -9,12 +9,25 @@ from typing import NamedTuple
 
 from dperm.config import grid, schema
 from dperm.config.config import read
-from dperm.config.locate import ConfigError, group_file
+from dperm.config.locate import OWN, ConfigError, group_file
+from dperm.storage.closure import unwatched
 
 
 def results_folder(config: schema.Config, *below: str) -> Path:
     """A folder below results/, or below results/<scale>/."""
     return Path(config.output.results, config.scale.folder, *below)
+
+
+def run_folder(config: schema.Config, problem: str, solver: str) -> Path:
+    """The folder of a solver's rows on a problem.
+
+    It is the paper's for a problem of the paper, else one for problems of users.
+    """
+    with unwatched:  # no number depends on where rows are
+        paper = config.paper
+        is_of_paper = problem in (*paper.problems, *paper.small_problems)
+    name = paper.name if is_of_paper else OWN
+    return results_folder(config, name, problem, solver)
 
 
 def figures_folder(config: schema.Config, *below: str) -> Path:
