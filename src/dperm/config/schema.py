@@ -297,9 +297,7 @@ class RunSection(Part):
 class Sweep(Part):
     """An experiment other than a tuned grid: a function, called at every point."""
 
-    function: Text = (
-        GIVEN  # a function of the paper's sweeps.py, or of dperm.papers.shared
-    )
+    function: Text = GIVEN  # a function of the paper's sweeps.py, or of all papers
     grid: SweepGrid = GIVEN  # axes of any name
     # the grid at scales smoke and quickstart; None: the same
     small: SweepGrid | None = None

@@ -50,11 +50,9 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 
 
 def modules(config: schema.Config, kind: str) -> list[str]:
-    """Modules of figures, tables or sweeps: the paper's own, then the shared."""
-    candidates = (
-        f"dperm.papers.{config.paper.name}.{kind}",
-        f"dperm.papers.shared.{kind}",
-    )
+    """Modules of figures, tables or sweeps: the paper's own, then those of all."""
+    folders = (config.paper.name, "shared", "comparison")
+    candidates = (f"dperm.papers.{folder}.{kind}" for folder in folders)
     return [module for module in candidates if functions(module)]
 
 
