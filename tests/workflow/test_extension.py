@@ -1,8 +1,8 @@
 """Examples in folders outside, used without touching src/.
 
 ``mine`` has an algorithm and a data set; ``sixth`` a paper of its own, with its sweep,
-figure, table and claims; ``figure`` adds a figure to a paper of the package;
-``accountant`` has an accountant.
+figure, table and claims; ``adassp`` one that compares methods over data sets;
+``figure`` adds a figure to a paper of the package; ``accountant`` has an accountant.
 """
 
 import shutil
@@ -366,3 +366,66 @@ def test_a_paper_of_five_files_runs_and_is_judged(example):
     judged = pd.read_csv("results/smoke/claims.csv").query("paper == 'tiny'")
     assert judged["verdict"].tolist() == ["reproduced"] * 2
     assert judged["reproduced"].tolist() == pytest.approx(table.tolist())
+
+
+def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(example):
+    """The trial of a sixth paper: all else is told in YAML."""
+    folder = example("adassp")
+    assert lines_of(folder, ".yaml") <= 150 and lines_of(folder, ".py") <= 100
+    of_data = [[stage, "problem=diabetes_centred"] for stage in ("fetch", "prepare")]
+    stages = ("sweep", "table", "figure", "claims")
+    done = in_turn(*of_data, *([s, "paper=adassp", "scale=smoke"] for s in stages))
+    assert done.returncode == 0, done.stderr[-3000:]
+    results, figures = Path("results/smoke/adassp"), Path("figures/smoke/adassp")
+
+    race = pd.read_parquet(results / "sweeps/race.parquet")
+    assert {*race["solver"]} == {"ada_ssp", "ssp", "dp_gd", "moments"}
+    assert (race["status"] == "ok").all() and {*race["tuning"]} == {"default"}
+    priced = race.dropna(subset="true_epsilon")
+    assert (priced["true_epsilon"] <= priced["epsilon"] * (1 + 1e-9)).all()
+    wins = pd.read_csv(results / "wins.csv")
+    assert {*wins["other"]} == {"SSP", "DP-GD", "Noisy moments", "the best constant"}
+    means = race.groupby(["solver", "epsilon"])["excess"].mean()
+    ratio = wins.set_index(["other", "epsilon"])["ratio"]["SSP", 1.0]
+    assert ratio == pytest.approx(means["ada_ssp", 1.0] / means["ssp", 1.0])
+    drawn = pd.read_csv(figures / "estimate.csv").set_index("algorithm")
+    levels = drawn.loc[["the best constant", "without privacy"], "mean"]
+    assert levels.tolist() == [1.0, 0.0]
+    sizes = pd.read_csv(figures / "sizes.csv")
+    assert sizes["x"].nunique() == 3 and sizes["panel"].nunique() == 2
+    judged = pd.read_csv("results/smoke/claims.csv")
+    assert len(judged) == 4 and {*judged["paper"]} == {"adassp"}  # no other is here
+
+    said = dperm("readme", "scale=smoke")
+    assert (
+        said.returncode == 2 and "README.md: expected one of README.md" in said.stderr
+    )
+    mark = "<!-- scorecard: written by `dperm readme` -->"
+    Path("README.md").write_text(f"Mine\n{mark}\n<!-- end of scorecard -->\n")
+    assert dperm("readme", "scale=smoke").returncode == 0
+    text = Path("README.md").read_text()
+    assert "AdaSSP" in text and "DP-CD" not in text
+
+
+def test_an_edit_of_a_solver_is_seen_by_the_comparisons_that_run_it(example):
+    folder = example("adassp")
+
+    def keys():
+        closure.forget()
+        jobs = run_table(["adassp"], ["scale=smoke"])
+        names = ("race", "baselines", "sizes")
+        return {name: jobs.job("sweep", "adassp", name).key for name in names}
+
+    before = keys()
+    edit(folder / "ssp.py", "Q + np.eye", "2 * Q + np.eye")
+    changed = {name for name, key in keys().items() if key != before[name]}
+    assert changed == {"race", "sizes"}
+
+
+def test_the_report_of_a_paper_runs_no_other(example):
+    """Neither another paper's jobs nor audits are behind its claims and its page."""
+    example("adassp")
+    jobs = run_table(["adassp"], [], is_reported=True)
+    assert {name.split("/")[0] for name in jobs.jobs} >= {"claims", "report", "sweep"}
+    assert not any(name.startswith(("audit", "sweep/dp")) for name in jobs.jobs)
+    assert jobs.jobs["report"].inputs == ["results/claims.csv"]

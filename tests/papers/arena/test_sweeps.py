@@ -13,7 +13,7 @@ from dperm.estimators import methods
 from dperm.experiments import inputs
 from dperm.experiments.stages import SweepRun
 from dperm.papers.arena import sweeps, tables
-from dperm.papers.comparison.sweeps import ends
+from dperm.papers.comparison.sweeps import baselines
 from dperm.papers.comparison.sweeps import race as run_race
 
 
@@ -36,7 +36,7 @@ def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
 
 
 def test_both_ends_of_a_problem(config):
-    constant, free = ends(config, {"problem": "breast_tumours"}, 1)
+    constant, free = baselines(config, {"problem": "breast_tumours"}, 1)
     assert (constant["excess"], free["excess"]) == (1.0, 0.0) and free["test"] > 0.95
 
 

@@ -33,8 +33,8 @@ def curves(
     """A column of sweeps against another, such as n or epsilon, with intervals.
 
     There is a panel for each value of ``panel`` and a curve for each of ``curve``, both
-    columns; without ``panel`` there is one panel. Rows without an x, as those of both
-    ends, are levels; those without a panel are in all. ``only`` selects rows by a
+    columns; without ``panel`` there is one panel. Rows without an x, as those of the
+    baselines, are levels; those without a panel are in all. ``only`` selects rows by a
     condition of pandas. ``axes`` are keywords of matplotlib's ``Axes.set``, limits
     (``ylim: [0, 2]``) and scales (``xscale: log``) among them, ``titles`` those of
     panels by their values.

@@ -1,4 +1,4 @@
-"""Sweeps that compare methods over data sets, and the two ends between which they lie.
+"""Sweeps that compare methods over data sets, and the two baselines between which they lie.
 
 A point has a problem, whose data are taken as they were fetched, and a solver: one of
 ``conf/solver`` that fits a linear model. With an axis ``records`` so many records are
@@ -90,7 +90,7 @@ def race(
     return rows(case, method, epsilons, seed, fresh, tunings, keeps_tried=True)
 
 
-def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
+def baselines(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
     """The best constant and the fit without privacy.
 
     They are solvers named ``constant`` and ``no privacy``, of no epsilon.

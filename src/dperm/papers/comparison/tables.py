@@ -23,12 +23,12 @@ def ran(config: Config, product: Product, only: str = "") -> pd.DataFrame:
 
 
 def label(config: Config, solver: str) -> str:
-    """The name of a solver, or of one of both ends, in figures and tables."""
+    """The name of a solver, or of one of the baselines, in figures and tables."""
     return REFERENCES.get(solver) or plan.label(config, solver)
 
 
 def among(table: pd.DataFrame, **keys: Any) -> pd.DataFrame:
-    """The rows that have these values, or none, as both ends have no epsilon."""
+    """The rows that have these values, or none, as baselines have no epsilon."""
     for name, key in keys.items():
         table = table[(table[name] == key) | table[name].isna()]
     return table
@@ -49,7 +49,7 @@ def wins(
     """On how many data sets a method is better than others, and by what factor.
 
     A data set is a value of ``over``; on each the means of ``metric`` over runs are
-    compared. ``others`` are solvers, ``constant`` and ``no privacy``, the ends, among
+    compared. ``others`` are solvers, ``constant`` and ``no privacy``, the baselines, among
     them. ``share`` of the data sets has Clopper and Pearson's interval, ``ratio``, the
     geometric mean of the method's metric over the other's, Student's in logarithms:
     both as if data sets were drawn. The ratio is missing where one is not positive.
