@@ -81,6 +81,7 @@ def test_curves_have_both_ends_as_levels_in_every_panel(swept, monkeypatch):
     ours = rows.loc["OURS"].sort_values("x")
     assert ours["x"].tolist() == [0.1, 1.0] and {*ours["role"]} == {"joined"}
     assert ours["mean"].tolist() == pytest.approx([np.mean(OURS)] * 2)
+    assert picture.styles["OURS"]["color"] != picture.styles["THEIRS"]["color"]
     assert picture.axes == {"xlabel": "epsilon", "ylabel": "excess", "xscale": "log"}
     by_epsilon = figures.curves(
         None, Product(), [], "epsilon", "excess", panel="epsilon"
@@ -95,3 +96,10 @@ def test_fewer_records_are_a_part_of_more():
     assert len({*many}) == 50 and {*few} < {*many}
     with pytest.raises(ValueError, match="records: expected at most 100, found 101"):
         sweeps.drawn(100, 101)
+
+
+def test_no_two_curves_have_one_hue():
+    """Also of methods that have it wherever they are drawn."""
+    names = ["AdaSSP", "SSP", "Noisy moments", "DP-GD", "the best constant"]
+    colours = [style["color"] for style in figures._hues(names).values()]
+    assert len({*colours}) == len(names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,10 @@ from dperm.experiments import results
 from dperm.papers.comparison.tables import among, label, ran
 from dperm.plotting import drawing
 from dperm.plotting.drawing import Picture, Rows
+from dperm.plotting.styles import Style, of
+
+# For curves whose usual hue another one of the figure has.
+HUES = ("#0072b2", "#d55e00", "#117733", "#332288", "#aa4499", "#882255", "#595959")
 
 
 def curves(
@@ -60,9 +64,23 @@ def curves(
         {"xlabel": x, "ylabel": y, **(axes or {})},
         columns=columns,
         size=(3.4, 2.4),
+        styles=_hues(dict.fromkeys(row["algorithm"] for row in rows)),
         is_named=True,
         note=note,
     )
+
+
+def _hues(names: Iterable[str]) -> dict[str, Style]:
+    """Styles of curves, no two of one hue while there are hues."""
+    styles = of(names)
+    colours = {style["color"].lower() for style in styles.values()}
+    spare = [hue for hue in HUES if hue not in colours]
+    taken = set[str]()
+    for name, style in styles.items():
+        if style["color"].lower() in taken and spare:
+            styles[name] = style | {"color": spare.pop(0)}
+        taken.add(styles[name]["color"].lower())
+    return styles
 
 
 def _titles(config: Config, swept: pd.DataFrame, panel: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Sweeps that compare methods over data sets, and the two baselines between which they lie.
+"""Sweeps that compare methods over data sets, and the baselines that they lie between.
 
 A point has a problem, whose data are taken as they were fetched, and a solver: one of
 ``conf/solver`` that fits a linear model. With an axis ``records`` so many records are

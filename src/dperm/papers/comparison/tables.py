@@ -49,8 +49,8 @@ def wins(
     """On how many data sets a method is better than others, and by what factor.
 
     A data set is a value of ``over``; on each the means of ``metric`` over runs are
-    compared. ``others`` are solvers, ``constant`` and ``no privacy``, the baselines, among
-    them. ``share`` of the data sets has Clopper and Pearson's interval, ``ratio``, the
+    compared. ``others`` are solvers, or the baselines ``constant`` and ``no privacy``.
+    ``share`` of the data sets has Clopper and Pearson's interval, ``ratio``, the
     geometric mean of the method's metric over the other's, Student's in logarithms:
     both as if data sets were drawn. The ratio is missing where one is not positive.
     """
