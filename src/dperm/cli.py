@@ -9,6 +9,8 @@ and profile.
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import importlib
 import logging
 import os
@@ -160,6 +162,7 @@ Noise is seeded doubles, for study. To publish a model use dperm.fit(..., releas
 def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
     processor.same_bits()  # numpy is not imported yet
+    atexit.register(gc.freeze)  # else Python searches what ends with it: half a second
     if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ``| head`` ends it in silence
     try:

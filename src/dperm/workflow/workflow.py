@@ -152,8 +152,8 @@ def write_specs(jobs: Jobs, run_overrides: Sequence[str]) -> None:
         if [*inner] == run_spec.of_group(group, run_overrides):
             named[group][name] = section
     sections = run_spec.write_sections(named, digest([*run_overrides]))
-    for job in jobs.jobs.values():
-        run_spec.RunSpec(job.spec, job.key).write(sections)
+    for name, job in jobs.jobs.items():
+        run_spec.RunSpec(job.spec, name, job.key).write(sections)
 
 
 # --- the list of jobs -----------------------------------------------------------------
@@ -315,7 +315,8 @@ def command(
         folder, _, name = wildcards[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    words += [*run_overrides, run_spec.OPTION, str(run_spec.path_of(job.key))]
+    spec = run_spec.path_of("/".join((stage, *wildcards)), job.key)
+    words += [*run_overrides, run_spec.OPTION, str(spec)]
     shell_command = shlex.join([*LAUNCH, meter, stage, *words])
     # the table of an audit that has caught its solver is a result
     return (
