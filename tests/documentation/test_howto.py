@@ -119,8 +119,8 @@ def test_the_recipe_for_text_and_gaps_fits():
 
 def test_the_page_quotes_how_a_solver_is_refused(tmp_path, monkeypatch):
     code = (DOCS / "examples/mine/noisy_gd.py").read_text()
-    assert "gradient(w, clip)" in code
-    wrong = code.replace("gradient(w, clip)", "gradient(w, 10 * clip)")
+    assert "gradient(w, self.clip[k])" in code
+    wrong = code.replace("gradient(w, self.clip[k])", "gradient(w, 10 * self.clip[k])")
     (tmp_path / "clips_ten_times.py").write_text(wrong)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(LeakError) as refused:

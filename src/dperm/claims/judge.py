@@ -12,7 +12,7 @@ import pandas as pd
 
 from dperm.claims.claims import Claim, groups
 from dperm.claims.number import Missing, MissingRow, Number, Undefined
-from dperm.claims.words import Tables, Words, evaluated, matching
+from dperm.claims.words import Tables, Words, evaluated, matching, unlike
 
 Arguments = dict[str, Callable[..., Any]]  # of proofs, by name
 
@@ -149,7 +149,8 @@ def _combined(
             finding.idle[name] = str(error)
         except Missing as error:
             if whole and isinstance(error, MissingRow):
-                raise MissingRow(f"{name}: {error}" if name else str(error)) from None
+                words_of_group = [name, f"{error}{unlike(table, claim.rows | point)}"]
+                raise MissingRow(": ".join(filter(None, words_of_group))) from None
             finding.absent[name] = str(error)
     return combined(claim, finding)
 

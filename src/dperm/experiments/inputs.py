@@ -167,7 +167,7 @@ def load_job(config: schema.Config) -> SolverJob:
     loss = config.problem.loss
     noise = digests.noise(name, config.paper.calibrations, loss)
     code = CodeDigests(digests.solver(name, loss), noise)
-    folder = plan.results_folder(config, *names[:3])
+    folder = plan.run_folder(config, *names[1:3])
     return SolverJob(
         names, name, problem, load_optimum(config), module, options, code,
         config.seed, folder, config.workers,

@@ -19,7 +19,7 @@ from dperm.config.validation import one_of
 from dperm.experiments import plan
 from dperm.experiments.results import sweep_path
 from dperm.names import hint
-from dperm.storage.closure import functions
+from dperm.storage.closure import functions, is_beside
 
 # Of products, in a run.
 FORMATS = {"figures": ("png", "csv"), "tables": ("csv",)}
@@ -50,33 +50,41 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 
 
 def modules(config: schema.Config, kind: str) -> list[str]:
-    """Modules of figures, tables or sweeps: the paper's own, then the shared."""
-    candidates = (
-        f"dperm.papers.{config.paper.name}.{kind}",
-        f"dperm.papers.shared.{kind}",
-    )
+    """Modules of figures, tables or sweeps: the paper's own, then those of all."""
+    folders = (config.paper.name, "shared", "comparison")
+    candidates = (f"dperm.papers.{folder}.{kind}" for folder in folders)
     return [module for module in candidates if functions(module)]
 
 
-def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> str:
-    """The module with the function of a kind, without importing it; own ones first.
+def place_of(config: schema.Config, kind: str, name: str, where: str = "") -> str:
+    """``module:function`` of a function of a kind, without importing it.
+
+    The ``name`` is that of a function of the paper, or else of all papers, or it is
+    ``module:function`` of a module beside ``conf/``.
 
     Raises ConfigError if there is no such function, of the file and ``where``.
     """
     places: dict[str, str] = {}
     for module in reversed(modules(config, kind)):
-        places |= dict.fromkeys(functions(module), module)
+        places |= {each: f"{module}:{each}" for each in functions(module)}
+    own, _, function = name.rpartition(":")
+    if own and is_beside(own) and function in functions(own):
+        return name
     file = f"conf/{group_file('paper', config.paper.name)}"
-    one_of(f"{file}: {where or kind}.function", name, sorted(places))
+    place = f"{file}: {where or kind}.function"
+    try:
+        one_of(place, name, sorted(places))
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}; or module:function, of a module beside conf/"
+        ) from None
     return places[name]
 
 
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
-    """The function of a kind, from the paper's own module or the shared one.
-
-    Raises ConfigError if there is no function of that name.
-    """
-    return getattr(importlib.import_module(module_of(config, kind, name)), name)
+    """The function of a kind. Raises ConfigError if there is none of that name."""
+    module, _, function = place_of(config, kind, name).partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def entry_of(config: schema.Config, kind: str, name: str) -> str:
@@ -85,9 +93,10 @@ def entry_of(config: schema.Config, kind: str, name: str) -> str:
     Raises ConfigError if there is no such function, or it does not take the options.
     """
     spec = getattr(config.paper, kind)[name]
-    module = module_of(config, kind, spec.function, f"{kind}.{name}")
+    place = place_of(config, kind, spec.function, f"{kind}.{name}")
+    module, _, function = place.partition(":")
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
-    _check_options(functions(module)[spec.function], spec.options, where)
+    _check_options(functions(module)[function], spec.options, where)
     if kind != "sweeps":
         for key in ("solvers", "names"):
             for solver in spec.options.get(key, ()):
@@ -95,7 +104,7 @@ def entry_of(config: schema.Config, kind: str, name: str) -> str:
     if "published" in spec.options:
         published = list(config.paper.published)
         one_of(f"{where}.published", spec.options["published"], published)
-    return f"{module}:{spec.function}"
+    return place
 
 
 def _check_options(takes: ast.arguments, options: dict[str, Any], where: str) -> None:

@@ -9,12 +9,41 @@ from typing import NamedTuple
 
 from dperm.config import grid, schema
 from dperm.config.config import read
-from dperm.config.locate import ConfigError, group_file
+from dperm.config.locate import OWN, ConfigError, available, group_file, own_conf
+from dperm.storage.closure import unwatched
 
 
 def results_folder(config: schema.Config, *below: str) -> Path:
     """A folder below results/, or below results/<scale>/."""
     return Path(config.output.results, config.scale.folder, *below)
+
+
+def papers_here(folder: Path) -> list[str]:
+    """The papers of a folder: of one of a user's own those that lie or ran in it.
+
+    ``folder`` is that of results. Without a ``conf/`` of one's own it is all papers.
+    """
+    own = own_conf()
+    names = available("paper")
+    if own is None:
+        return names
+    return [
+        name
+        for name in names
+        if (own / group_file("paper", name)).is_file() or (folder / name).is_dir()
+    ]
+
+
+def run_folder(config: schema.Config, problem: str, solver: str) -> Path:
+    """The folder of a solver's rows on a problem.
+
+    It is the paper's for a problem of the paper, else one for problems of users.
+    """
+    with unwatched:  # no number depends on where rows are
+        paper = config.paper
+        is_of_paper = problem in (*paper.problems, *paper.small_problems)
+    name = paper.name if is_of_paper else OWN
+    return results_folder(config, name, problem, solver)
 
 
 def figures_folder(config: schema.Config, *below: str) -> Path:

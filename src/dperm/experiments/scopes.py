@@ -165,7 +165,7 @@ def swept(
     A point with a solver reads nothing of the solvers of other points.
     """
     sweep = config.paper.sweeps[name]
-    entry_point = entry_of(config, "sweeps", sweep.function, f"sweeps.{name}")
+    entry_point = makers.place_of(config, "sweeps", sweep.function, f"sweeps.{name}")
     read = closure.fields_read(entry_point)
     own_words = closure.own_words(entry_point)
     words = option_words(config, name, point) | own_words
@@ -197,7 +197,7 @@ def sweeping(
     all solvers that its settings name on any axis, and the losses of its problems.
     """
     sweep = config.paper.sweeps[name]
-    entry_point = entry_of(config, "sweeps", sweep.function, f"sweeps.{name}")
+    entry_point = makers.place_of(config, "sweeps", sweep.function, f"sweeps.{name}")
     words = option_words(config, name, point)
     places = {digests.place(digests.solver_of(solver).algorithm) for solver in solvers}
     places |= {*digests.solver_places(entry_point, option_words=words)}
@@ -212,14 +212,9 @@ def sweeping(
 def drawing(config: schema.Config, kind: str, name: str, stage: str) -> list[str]:
     """Entry points of the code behind a figure or a table, and of its stage."""
     spec = getattr(config.paper, kind)[name]
-    entry_point = entry_of(config, kind, spec.function, f"{kind}.{name}")
+    entry_point = makers.place_of(config, kind, spec.function, f"{kind}.{name}")
     strings = digests.strings(asdict(spec))
     return digests.looked_up(stage, entry_point, option_words=strings)
-
-
-def entry_of(config: schema.Config, kind: str, function: str, where: str) -> str:
-    """The entry point of a function of a paper."""
-    return f"{makers.module_of(config, kind, function, where)}:{function}"
 
 
 # --- figures and tables ---------------------------------------------------------------
@@ -229,7 +224,7 @@ def product(config: schema.Config, kind: str, name: str, stage: str) -> Settings
     """Settings of a figure or a table, which a stage makes."""
     paper = config.paper
     spec = getattr(paper, kind)[name]
-    entry_point = entry_of(config, kind, spec.function, f"{kind}.{name}")
+    entry_point = makers.place_of(config, kind, spec.function, f"{kind}.{name}")
     read = closure.fields_read(stage, entry_point)
     words = closure.own_words(entry_point) | digests.texts(asdict(spec))
     sweeps = [sweep for sweep in paper.sweeps if sweep in words]

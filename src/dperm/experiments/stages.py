@@ -72,7 +72,7 @@ def _rows_in(
 ) -> Path:
     """Write a table of rows; where there are no data, of the reason."""
     names = plan.names_of(config)
-    folder = plan.results_folder(config, *names[:3])
+    folder = plan.run_folder(config, *names[1:3])
     with store.locked(folder):
         scope = scopes.scope("solve " + "/".join(names[:3]), scopes.solved(config))
         try:

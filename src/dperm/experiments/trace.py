@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm.config import schema
-from dperm.config.locate import conf_dirs, own_conf
+from dperm.config.locate import OWN, conf_dirs, own_conf
 from dperm.config.scope import NAMES, BeyondKeyError, Scope, unwatched, within
 from dperm.experiments import plan
 from dperm.storage import closure
@@ -111,8 +111,8 @@ def _is_watched(path: Path, config: schema.Config, scope: Scope) -> bool:
             return not (
                 path.suffix == ".csv" and scope.holds(f"paper.published.{NAMES}")
             )
-    rows = plan.results_folder(config, config.paper.name)
-    by_digest = (rows, Path(config.data.dir))
+    rows = [plan.results_folder(config, name) for name in (config.paper.name, OWN)]
+    by_digest = (*rows, Path(config.data.dir))
     if any(path.is_relative_to(folder.resolve()) for folder in by_digest):
         return False
     conf = own_conf()

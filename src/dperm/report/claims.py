@@ -234,7 +234,8 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
         try:
             finding = judged(claim, ours, follow, whole=is_whole)
         except MissingRow as error:
-            raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
+            key = "each" if claim.each else "rows"
+            raise ConfigError(f"{where}: {key}: {claim.table}: {error}") from None
         printed = Finding(NOT_RUN)
         if claim.table:
             exact = [*claim.exact, *printed_columns]

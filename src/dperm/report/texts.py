@@ -23,7 +23,7 @@ from dperm.claims.judge import REPRODUCED, VERDICTS
 from dperm.claims.number import Number
 from dperm.config import config as configuration
 from dperm.config import schema
-from dperm.config.locate import ConfigError, available
+from dperm.config.locate import ConfigError
 from dperm.experiments import plan
 from dperm.plotting.tables import plain
 from dperm.report.printed import draw_printed
@@ -49,8 +49,9 @@ _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
 
 
 def papers(config: schema.Config) -> list[schema.Config]:
-    """The configuration of every paper with claims, at the scale of ``config``."""
-    configs = configuration.with_papers(config, available("paper"))
+    """The configuration of every paper here with claims, at the scale of ``config``."""
+    names = plan.papers_here(plan.results_folder(config))
+    configs = configuration.with_papers(config, names)
     return [paper_config for paper_config in configs if paper_config.paper.claims]
 
 
@@ -245,13 +246,20 @@ def made(name: str, **values: Any) -> str:
 def readme(config: schema.Config) -> list[Path]:
     """Rewrite the text between marks in README and other pages, and draw the picture.
 
-    Pages other than README.md are rewritten only if they exist.
+    Pages are rewritten only if they exist.
 
-    Raises ConfigError if a page does not have both marks, or there are no claims yet.
+    Raises ConfigError if no page exists, one does not have both marks, or there are no
+    claims yet.
     """
     claims = judged(config)
     pages = blocks(config, claims)
-    existing = [path for path in pages if path == README or path.is_file()]
+    existing = [path for path in pages if path.is_file()]
+    if not existing:
+        names = ", ".join(map(str, pages))
+        raise ConfigError(
+            f"{README}: expected one of {names} with the lines <!-- scorecard: written "
+            "by `dperm readme` --> and <!-- end of scorecard --> (claims in the others)"
+        )
     for path in existing:
         store.write_text(path, filled(path, *pages[path]))
         log.info("%s", path)

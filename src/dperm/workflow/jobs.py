@@ -184,10 +184,11 @@ class Jobs:
         return {**files, "audit": self.files("audit", "epsilon")}
 
 
-def compose(papers: list[str], overrides: list[str]) -> Jobs:
+def compose(papers: list[str], overrides: list[str], is_reported: bool = False) -> Jobs:
     """All jobs of papers, after checks of the whole configuration.
 
-    No other paper is read. Audit, claims and report are added only if these are all.
+    No other paper is read. Audit, claims and report are added only if these are all;
+    claims and report also where they are asked for, of these papers alone.
     ``overrides`` are Hydra's for all of them, including ``scale=...``.
 
     Raises ConfigError for any error in the configuration, before a single job runs.
@@ -199,10 +200,12 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
             f"conf/scale/{base.scale.name}.yaml: folder: expected one of its own, as "
             f"{FULL} alone writes to results/ itself, found {base.scale.folder!r}"
         )
-    return assemble(base, with_papers(base, papers))
+    return assemble(base, with_papers(base, papers), is_reported)
 
 
-def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
+def assemble(
+    base: schema.Config, configs: list[schema.Config], is_reported: bool = False
+) -> Jobs:
     """All jobs of configurations that differ in their papers; ``base`` has none.
 
     Raises as ``compose``.
@@ -218,8 +221,11 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
         texts += [scopes.everything(config, problems)]
         proofs = makers.modules(config, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
-    if {*papers} == {*available("paper")}:
-        _add_report(jobs, printed, base)
+    is_whole = {*papers} == {*available("paper")}
+    if is_whole:
+        add_audits(jobs, base)
+    if is_whole or is_reported:
+        _add_report(jobs, printed, base, is_whole and not jobs.folder)
     return jobs
 
 
@@ -419,9 +425,10 @@ def _texts(paper: schema.Paper, *more: str) -> list[Any]:
 # --- all papers -----------------------------------------------------------------------
 
 
-def _add_report(jobs: Jobs, printed: list[str], base: schema.Config) -> None:
+def _add_report(
+    jobs: Jobs, printed: list[str], base: schema.Config, is_audited: bool
+) -> None:
     """Add the jobs of all papers together."""
-    add_audits(jobs, base)
     depends_on = [*printed]
     rows = []
     for paper in jobs.papers:
@@ -430,7 +437,7 @@ def _add_report(jobs: Jobs, printed: list[str], base: schema.Config) -> None:
     depends_on.append(priced(*REPORTING))
     claims = jobs.add("claims", depends_on=depends_on, reads=rows, spec=base)
     read = [claims.outputs[0]]
-    if not jobs.folder:  # the report of a small scale has no audit
+    if is_audited:  # the report of a small scale, or of some papers, has no audit
         for audit_name in AUDITED:
             read += jobs.files("audit", audit_name)
     jobs.add("report", depends_on=depends_on, reads=read, spec=base)

@@ -299,10 +299,11 @@ def _printed(
     printed: Any = importlib.import_module("dperm.report.printed")
     stem = plan.figures_folder(config, "printed")
     rows = printed.numbers(config)
+    readings = printed.readings(config)
     if rows.empty or not stem.with_suffix(".png").is_file():
         coverage.count("pictures", ABSENT)
         return
-    yield from _of_readme(stem, rows, printed.printed_picture(rows), differ)
+    yield from _of_readme(stem, rows, printed.printed_picture(rows, readings), differ)
     coverage.count("pictures", REMADE)
 
 
