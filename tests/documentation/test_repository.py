@@ -167,6 +167,30 @@ def test_the_badges_say_what_the_project_does():
     assert {"test", "docs"} <= {*targets}
 
 
+NO_PROSE = (
+    r"(?s)<!-- [\w ]+: written by.*?<!-- end of [\w ]+ -->",
+    r"(?s)```.*?```",
+    r"(?m)^\s*\|.*$",
+    r"(?m)^!?\[!?\[.*$",
+    r"\$[^$]*\$",
+    r"\]\([^)]*\)",
+)
+
+
+def test_the_prose_of_the_pages_is_short():
+    """Without code, tables, pictures, formulas and what ``dperm readme`` writes."""
+    docs = ROOT / "docs"
+    pages = [ROOT / "README.md", *docs.glob("*.md"), *docs.glob("[!_a]*/*.md")]
+    assert len(pages) > 25
+    count = 0
+    for page in pages:
+        text = page.read_text()
+        for pattern in NO_PROSE:
+            text = re.sub(pattern, " ", text)
+        count += len(re.findall(r"[A-Za-z']+", text))
+    assert 10_000 < count <= 12_000
+
+
 def test_published_numbers_are_complete():
     for name in ("table2", "table3"):
         table = pd.read_csv(ROOT / f"conf/paper/dpcd/published/{name}.csv")
