@@ -401,10 +401,9 @@ def _note(config: Any, written: Any) -> None:
     """Note the files that a stage has written in the manifest of their run."""
     paths = [written] if isinstance(written, Path) else written
     if isinstance(paths, list) and all(isinstance(path, Path) for path in paths):
-        from dperm.experiments import plan
         from dperm.workflow import manifest
 
-        manifest.note(plan.results_folder(config), paths)
+        manifest.note(Path(config.output.results), paths)
 
 
 # --- papers, files and Snakemake's options --------------------------------------------

@@ -44,7 +44,7 @@ def judged(tmp_path_factory):
 
 def write(config, name, table):
     """Write a CSV where the judge looks for a table of that name."""
-    path = claims.path_of(config, name)
+    path = claims.path_of(config.paper.name, config.output, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(path, index=False)
     return path

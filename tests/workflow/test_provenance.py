@@ -61,7 +61,8 @@ BELOW_TUNING = {"solve", "timing", "sweep", "draw", "complete"}
     ("module", "old", "new", "stages"),
     [
         # the published Renyi formula
-        (f"{PRIVACY}.accountants.strict", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
+        ("dperm.privacy.accountants.strict", "2 * math.sqrt", "3 * math.sqrt",
+         BELOW_TUNING),
         ("dperm.privacy.accountants.pld", "return ", "return (), ", BELOW_TUNING),
         ("dperm.solvers.batched.dp_cd", "count=count", "count=1", BELOW_TUNING),
         ("dperm.problems.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),

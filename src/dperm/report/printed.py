@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from dperm.config import schema
-from dperm.experiments import plan
 from dperm.plotting import drawing
 
 COLUMNS = ["paper", "table", "what", "row", "printed", "ours", "low", "high", "p"]
@@ -65,11 +64,14 @@ SOURCES = (
 )
 
 
-def numbers(config: schema.Config) -> pd.DataFrame:
-    """Every printed number with ours, one a row; papers without tables have none."""
+def numbers(folder: Path) -> pd.DataFrame:
+    """Every printed number with ours, one a row; papers without tables have none.
+
+    The ``folder`` of results has the tables of the papers.
+    """
     frames = []
     for source in SOURCES:
-        path = plan.results_folder(config, source.paper, f"{source.table}.csv")
+        path = folder / source.paper / f"{source.table}.csv"
         if path.is_file():
             frames.append(_pairs(pd.read_csv(path), source))
     if not frames:
@@ -149,11 +151,10 @@ def message(table: pd.DataFrame) -> str:
     return f"{fitting} of {len(errors)} printed errors fit the spread of our tunings"
 
 
-def draw_printed(config: schema.Config) -> list[Path]:
+def draw_printed(output: schema.Output) -> list[Path]:
     """Write ``figures/printed.png`` and its numbers as CSV; nothing without tables."""
-    table = numbers(config)
+    table = numbers(Path(output.results))
     if table.empty:
         return []
-    return drawing.save(
-        printed_picture(table), table, plan.figures_folder(config, "printed")
-    )
+    stem = Path(output.figures, "printed")
+    return drawing.save(printed_picture(table), table, stem)

@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dperm.config import grid, schema
-from dperm.config.config import paper_file, settings, with_papers
+from dperm.config.config import paper_file, settings
+from dperm.config.config import papers as papers_at
 from dperm.config.locate import ConfigError, available, group_file
+from dperm.config.run_spec import of_group
 from dperm.config.validation import one_of
 from dperm.data.fetching import made_of
 from dperm.experiments import checks, digests, makers, plan, scopes
@@ -199,7 +202,8 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
             f"conf/scale/{base.scale.name}.yaml: folder: expected one of its own, as "
             f"{FULL} alone writes to results/ itself, found {base.scale.folder!r}"
         )
-    return assemble(base, with_papers(base, papers))
+    sections = papers_at(papers, base.scale, overrides)
+    return assemble(base, [replace(base, paper=paper) for paper in sections])
 
 
 def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
@@ -210,13 +214,12 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
     papers = [config.paper.name for config in configs]
     jobs = Jobs(base.scale.folder, papers)
     printed = list[str]()
-    _read_ahead(base, configs)
+    _read_ahead([config.paper for config in configs], base.overrides)
     for config in configs:
         _add_paper(jobs, config)
         texts = _texts(config.paper, config.paper.claims or "")
-        problems = plan.problem_names(config)
-        texts += [scopes.everything(config, problems)]
-        proofs = makers.modules(config, "proofs")
+        texts += [scopes.everything(config.paper, config.scale, config.overrides)]
+        proofs = makers.modules(config.paper.name, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
     if {*papers} == {*available("paper")}:
         _add_report(jobs, printed, base)
@@ -228,10 +231,10 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper = config.paper
-    timed = makers.clocked(config)
-    for problem in plan.problem_names(config):
+    timed = makers.clocked(paper)
+    for problem in paper.problems:
         add_problem(jobs, config, problem)
-    for run in plan.runs(config):
+    for run in plan.runs(paper):
         _add_run(jobs, config, *run)
     for name in paper.sweeps:
         _add_sweep(jobs, config, name)
@@ -259,19 +262,19 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     jobs.add("complete", paper.name, depends_on=[], reads=reads, spec=config)
 
 
-def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
+def _read_ahead(papers: list[schema.Paper], overrides: list[str]) -> None:
     """Read the sections of problems and solvers that papers need, all at once."""
     needed: dict[str, list[str]] = {"problem": [], "solver": []}
-    for config in configs:
-        needed["problem"] += plan.problem_names(config)
-        needed["solver"] += [solver for _, solver in plan.runs(config)]
-        for sweep in config.paper.sweeps.values():
+    for paper in papers:
+        needed["problem"] += paper.problems
+        needed["solver"] += [solver for _, solver in plan.runs(paper)]
+        for sweep in paper.sweeps.values():
             needed["problem"] += [*sweep.problems, *sweep.prepared]
-        words = digests.texts(asdict(config.paper))
+        words = digests.texts(asdict(paper))
         for group in needed:  # which settings may name on any axis
             needed[group] += sorted(words & {*available(group)})
     for group, names in needed.items():
-        digests.ahead(group, names, scopes.own_overrides(base, group))
+        digests.ahead(group, names, tuple(of_group(group, overrides)))
 
 
 def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
@@ -282,7 +285,7 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
     """
     if name in jobs.dataset_of:
         return
-    problem = scopes.section(config, "problem", name)
+    problem = scopes.section("problem", name, config.overrides)
     dataset = problem.dataset
     depends_on: Any = made_of(dataset, config.data.mirror)
     earlier = jobs.jobs.get(f"fetch/{dataset.name}")
@@ -320,8 +323,8 @@ def _numbers(settings: scopes.Settings) -> scopes.Settings:
 
 def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> None:
     """Add the job that tunes and evaluates a solver on a problem."""
-    chosen = scopes.section(config, "solver", solver)
-    spec = scopes.section(config, "problem", problem)
+    chosen = scopes.section("solver", solver, config.overrides)
+    spec = scopes.section("problem", problem, config.overrides)
     run_config = replace(config, problem=spec, solver=chosen)
     checks.able(
         spec, chosen, f"{group_file('paper', config.paper.name)}: runs.{solver}"
@@ -354,16 +357,17 @@ def _of_run(paper: schema.Paper, solver: str) -> schema.Paper:
 
 def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     """Add the job of a sweep, with those of the problems that it needs."""
-    sweep = config.paper.sweeps[name]
     paper = config.paper.name
-    makers.entry_of(config, "sweeps", name)
+    sweep = config.paper.sweeps[name]
+    makers.entry_of(config.paper, "sweeps", name)
     points = grid.points(sweep.grid, axes=None)
     axes = sorted(set[str]().union(*points))
+    where = f"conf/{group_file('paper', paper)}"
     for axis in sweep.together:
-        one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
+        one_of(f"{where}: sweeps.{name}.together", axis, axes)
     for problem in (*sweep.problems, *sweep.prepared):
         add_problem(jobs, config, problem)
-    tuned = makers.sweep_tuned(config, name)
+    tuned = makers.sweep_tuned(config.paper, name)
     reads = []
     for problem in sweep.problems:
         reads += jobs.files("optimum", problem)
@@ -371,7 +375,8 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
         reads += jobs.files("prepare", problem)
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
-    entry_points = scopes.sweeping(config, name, solvers, SWEEPING)
+    overrides = config.overrides
+    entry_points = scopes.sweeping(config.paper, name, overrides, solvers, SWEEPING)
     depends_on = [scopes.swept(config, name), repr(points), code(*entry_points)]
     fields: dict[str, Any] = {
         "reads": reads,
@@ -387,15 +392,16 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     paper = config.paper
     product = f"{kind}/{name}"
     spec = getattr(paper, kind)[name]
-    makers.entry_of(config, kind, name)
-    inputs = [path.as_posix() for path in makers.read_by(config, spec)]
+    makers.entry_of(paper, kind, name)
+    folder = Path(jobs.below("results"), paper.name)
+    inputs = [path.as_posix() for path in makers.read_by(paper, folder, spec)]
     drawn = jobs.of_paper(paper.name, "draw")
     job = next((earlier for earlier in drawn if earlier.inputs == inputs), None)
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
     keys = [jobs.makers[file].key for file in inputs]
     depends_on = [job.key, name, scopes.product(config, kind, name, DRAWING), keys]
-    entry_points = scopes.drawing(config, kind, name, DRAWING)
+    entry_points = scopes.drawing(paper, kind, name, DRAWING)
     depends_on.append(code(*entry_points))
     job.code += entry_points
     job.key = digest(depends_on)
@@ -403,10 +409,6 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     job.spec = replace(config, drawn=[*job.products])
     job.outputs += jobs.formats(paper.name, product)
     jobs.makers |= dict.fromkeys(job.outputs, job)
-
-
-def _where(config: schema.Config) -> str:
-    return f"conf/{group_file('paper', config.paper.name)}"
 
 
 def _texts(paper: schema.Paper, *more: str) -> list[Any]:

@@ -9,45 +9,44 @@ from typing import Any
 from dperm import data
 from dperm.benchmark import peers as libraries
 from dperm.benchmark.race import Case, Row, rows
-from dperm.config import schema
 from dperm.config.config import read
 from dperm.data.fetching import load_fetched
 from dperm.estimators import methods
-from dperm.experiments import inputs, plan
+from dperm.experiments.inputs import Inputs, UnavailableError
 from dperm.solvers.batched.trials import seeds_of
 
 _LAST: dict[tuple[str, str], Case] = {}  # a problem's methods run one after another
 
 
-def _case(config: schema.Config, name: str) -> Case:
+def _case(inputs: Inputs, name: str) -> Case:
     """A problem's data set as it was fetched.
 
     Ranges are those of the data, which tells all methods as much. Raises
     UnavailableError, for which a sweep has a row, if there is none, or nothing in it to
     learn.
     """
-    key = (name, config.data.dir)
+    key = (name, inputs.data.dir)
     if key not in _LAST:
-        problem = plan.at_problem(config, name).problem
-        record = data.read_record(problem.dataset.name, config.data)
+        problem = read("problem", name, inputs.overrides)
+        record = data.read_record(problem.dataset.name, inputs.data)
         if record is None or not record.available:
             reason = "not fetched" if record is None else record.reason
-            raise inputs.UnavailableError(reason)
-        X, y = load_fetched(problem.dataset.name, config.data)
+            raise UnavailableError(reason)
+        X, y = load_fetched(problem.dataset.name, inputs.data)
         try:
             case = Case.of(name, X, y, problem.loss)
             case.reference  # noqa: B018 - found once for all methods
         except ValueError as error:
-            raise inputs.UnavailableError(str(error)) from error
+            raise UnavailableError(str(error)) from error
         _LAST.clear()
         _LAST[key] = case
     return _LAST[key]
 
 
 def race(
-    config: schema.Config,
     point: dict[str, Any],
     seed: int,
+    inputs: Inputs,
     epsilons: list[float],
     fresh: int,
     defaults: Mapping[str, Any] | None = None,
@@ -63,28 +62,24 @@ def race(
     solver_section = (section.name, section.algorithm, section.options)
     tuning_options = ({section.name: defaults or {}}, {section.name: grids or {}})
     method = methods.configured(*solver_section, *tuning_options)
-    case = _case(config, point["problem"])
+    case = _case(inputs, point["problem"])
     return rows(case, method, epsilons, seed, fresh, keeps_tried=True)
 
 
-def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
+def ends(point: dict[str, Any], inputs: Inputs) -> list[Row]:
     """The best constant and the fit without privacy."""
-    return _case(config, point["problem"]).ends()
+    return _case(inputs, point["problem"]).ends()
 
 
 def peers(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    epsilons: list[float],
-    fresh: int,
+    point: dict[str, Any], seed: int, inputs: Inputs, epsilons: list[float], fresh: int
 ) -> list[Row]:
     """Fits of other libraries at every epsilon, or the reason why there are none."""
-    case = _case(config, point["problem"])
+    case = _case(inputs, point["problem"])
     drawn = [run_seed % 2**31 for run_seed in seeds_of(seed, fresh)]
     table = []
     for library in libraries.LIBRARIES.values():
-        python, reason = libraries.environment(Path(config.data.dir), library)
+        python, reason = libraries.environment(Path(inputs.data.dir), library)
         if reason:
             gap = {**case.known(library.name), "status": "gap", "reason": reason}
             table.append(gap)
