@@ -113,7 +113,9 @@ OVERRIDES = [
 @pytest.mark.parametrize(("override", "message"), OVERRIDES)
 def test_an_override_that_makes_no_sense_is_refused(override, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        checks.check(compose([override]))
+        config = compose([override])
+        checks.problem(config.problem)
+        checks.solver(config.solver)
     assert "\n" not in str(caught.value)
 
 

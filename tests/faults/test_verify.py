@@ -497,7 +497,8 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     edited(path, relative_error=error, objective=optimum["value"] * (1 + error))
     draw()
     claims.write(configured())
-    best = verify.completed(configured())  # `dperm complete` tries some rows again
+    config = configured()  # `dperm complete` tries some rows again
+    best = verify.completed(config.paper, config.output)
     store.write_text(results / "results/tiny/complete.txt", best)
     stage.report(configured())
     assert faults() == []

@@ -95,10 +95,9 @@ def test_a_claim_that_cannot_be_judged_stops_its_paper_alone(
     monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
     (tmp_path / "sound.yaml").write_text(yaml.safe_dump([CLAIM]))
     (tmp_path / "bad.yaml").write_text(yaml.safe_dump([CLAIM | {"kind": "rumour"}]))
-    papers = [
-        changed(config, "paper.claims", name) for name in ("bad.yaml", "sound.yaml")
-    ]
-    monkeypatch.setattr(claims.texts, "papers", lambda _: papers)
+    files = ("bad.yaml", "sound.yaml")
+    papers = [changed(config.paper, "claims", name) for name in files]
+    monkeypatch.setattr(claims.texts, "papers", lambda *_: papers)
     with pytest.raises(ConfigError, match=r"bad\.yaml: claim 1: kind: .*'rumour'"):
         claims.write(config)
     table = pd.read_csv(Path(config.output.results, "claims.csv"))

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.config.config import compose
 from dperm.report import printed
 
 ROOT = Path(__file__).parents[2]
@@ -14,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def numbers():
-    return printed.numbers(compose([]))
+    return printed.numbers(Path("results"))
 
 
 def test_the_committed_numbers_are_those_of_the_tables(numbers):

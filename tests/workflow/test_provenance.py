@@ -194,7 +194,7 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (settings(), ("dperm.experiments.plan", "/{float(passes)!r}/", "/{passes!r}:")),
     (SOLVE, ("dperm.experiments.tune", "range(design.fresh)", "range(1)")),
     (SOLVE, ("dperm.experiments.plan", '("tune", 0)', '("tune", 1)')),
-    (TIMES, ("dperm.experiments.stages", "clocked = min(", "clocked = 1 + min(")),
+    (TIMES, ("dperm.experiments.stages", "count = min(", "count = 1 + min(")),
     (RATES, ("dperm.experiments.stages", '"sweep", config.paper.name', '"swept", ""')),
     (RATES, ("dperm.storage.files",)),
     (OPTIMUM, ("dperm.experiments.inputs", "gap / solution.value", "gap")),

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm import data
+from dperm.config import config as configuration
 from dperm.config import schema
-from dperm.config.config import sections
 from dperm.config.grid import number
 from dperm.config.scope import view
 from dperm.data.fetching import FetchRecord
@@ -87,7 +87,7 @@ def load_problem(spec: schema.ProblemSection, folders: schema.Data) -> Problem:
 
 def titles(inputs: Inputs, problems: Iterable[str]) -> dict[str, schema.ProblemSection]:
     """The problems' sections, for titles and privacy targets."""
-    return sections("problem", problems, inputs.overrides)
+    return configuration.sections("problem", problems, inputs.overrides)
 
 
 def public_information(problem: schema.ProblemSection) -> tuple[str, ...]:

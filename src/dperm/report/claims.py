@@ -186,17 +186,6 @@ def spread(table: pd.DataFrame, runs: int) -> pd.DataFrame:
 # --- rows of claims.csv ---------------------------------------------------------------
 
 
-def table(config: schema.Config) -> pd.DataFrame:
-    """Rows of ``claims.csv``: every claim of every paper, in the order of the YAML.
-
-    Raises ConfigError for claims that cannot be judged.
-    """
-    rows, faults = judged_all(config)
-    if faults:
-        raise ConfigError("; ".join(faults))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
 def judged_all(config: schema.Config) -> tuple[list[texts.Row], list[str]]:
     """Rows of all papers whose claims can be judged, and the faults of the others."""
     rows: list[texts.Row] = []

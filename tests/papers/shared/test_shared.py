@@ -38,7 +38,7 @@ def shown(monkeypatch):
         other = SimpleNamespace(**{**vars(problem), "title": "Two"})
         titles = {"one": problem, "two": other}
         monkeypatch.setattr(results, "load", lambda *_: every)
-        monkeypatch.setattr(results, "titles", lambda *_: titles)
+        monkeypatch.setattr(figures, "titles", lambda *_: titles)
         product = SimpleNamespace(calibration="strict", timed=False, sweeps=sweeps)
         return figures.trajectories(None, None, None, product, list(every), **options)
 
