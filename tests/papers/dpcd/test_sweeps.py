@@ -105,7 +105,7 @@ def test_one_step_of_each_coordinate_leaves_the_noise_of_its_release():
     n, p = 4000, 16
     given = {"passes": [1], "steps": [1.0], "transcripts": 3, "fresh": 100}
     rows = sweeps.lower_bound(
-        None, {"n": n, "p": p, "epsilon": 1.0}, 5, constants=[math.inf], **given
+        {"n": n, "p": p, "epsilon": 1.0}, 5, constants=[math.inf], **given
     )
     found = pd.DataFrame(rows).groupby("calibration")["excess"].mean()["strict"]
     # p Gaussian releases of sensitivity 2 / n; the least noise for epsilon 1 together
