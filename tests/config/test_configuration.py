@@ -155,6 +155,8 @@ FILES = [
     (DPCD, "tables.table2.options.published", "table9", "published: expected one of"),
     (DPCD, "tables.table2.function", "relative_eror", "table2.function: .*relative"),
     (DPSCO, "sweeps.empirical.options.runs", 1.5, "runs: .*valid integer"),
+    (DPSCO, "sweeps.empirical.options", {}, "norms: .*none: without one.*take point, seed"),
+    (DPCD, "tables.noise.sweeps", [], "tables.noise.sweeps: expected those .*columns takes"),
     (DPSCO, "sweeps.rates.grid", {"solver": ["poly_swf"]}, "solver: .*mean poly_sfw"),
     (DPGCD, "sweeps.tuning_law.grid", {"problem": ["square"], "solvr": ["dp_cd"]},
      "sweeps.tuning_law: expected an axis 'solver'"),

@@ -148,9 +148,7 @@ def data_keys(dataset, loss="logistic") -> tuple[str, ...]:
     """Keys of the jobs that fetch, prepare and solve a problem on a data set."""
     problem = schema.ProblemSection(name="own", dataset=dataset, loss=loss)
     found = jobs.Jobs("")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs.checks, "problem", lambda section: None)
-        jobs.add_problem(found, schema.Config(problem=problem), "own")
+    jobs.add_problem(found, schema.Config(), problem)
     return tuple(job.key for job in found.jobs.values())
 
 

@@ -105,6 +105,12 @@ def entry_of(paper: schema.Paper, kind: str, name: str) -> str:
     takes = functions(module)[spec.function]
     _check_options(takes, spec.options, PASSED[kind], where)
     if kind != "sweeps":
+        if not spec.sweeps and "swept" in (argument.arg for argument in takes.args):
+            file = where.removesuffix("options")
+            raise ConfigError(
+                f"{file}sweeps: expected those whose rows {spec.function} takes, found "
+                "none"
+            )
         for key in ("solvers", "names"):
             for solver in spec.options.get(key, ()):
                 one_of(f"{where}.{key}", solver, list(paper.runs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,11 +112,12 @@ def _made(
     passed = {
         "product": product,
         "problems": makers.product_problems(paper, product),
-        "swept": pd.concat(sweeps, ignore_index=True) if sweeps else pd.DataFrame(),
         "paper": paper,
         "folder": folder,
         "inputs": inputs,
     }
+    if "swept" in inspect.signature(maker).parameters:
+        passed["swept"] = pd.concat(sweeps, ignore_index=True)
     call = functools.partial(makers.called, maker, product.options, passed)
     reason = _nothing_ran(sweeps)
     if kind == "tables":

@@ -233,7 +233,8 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper = config.paper
     timed = makers.clocked(paper)
     for problem in paper.problems:
-        add_problem(jobs, config, problem)
+        section = scopes.section("problem", problem, config.overrides)
+        add_problem(jobs, config, section)
     for run in plan.runs(paper):
         _add_run(jobs, config, *run)
     for name in paper.sweeps:
@@ -277,15 +278,17 @@ def _read_ahead(papers: list[schema.Paper], overrides: list[str]) -> None:
         digests.ahead(group, names, tuple(of_group(group, overrides)))
 
 
-def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
+def add_problem(
+    jobs: Jobs, config: schema.Config, problem: schema.ProblemSection
+) -> None:
     """Add the jobs that fetch, prepare and solve a problem without privacy.
 
     The reader's code counts only if no digest of the arrays is declared; a declared
     one stands for the data.
     """
+    name = problem.name
     if name in jobs.dataset_of:
         return
-    problem = scopes.section("problem", name, config.overrides)
     dataset = problem.dataset
     depends_on: Any = made_of(dataset, config.data.mirror)
     earlier = jobs.jobs.get(f"fetch/{dataset.name}")
@@ -366,7 +369,8 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     for axis in sweep.together:
         one_of(f"{where}: sweeps.{name}.together", axis, axes)
     for problem in (*sweep.problems, *sweep.prepared):
-        add_problem(jobs, config, problem)
+        section = scopes.section("problem", problem, config.overrides)
+        add_problem(jobs, config, section)
     tuned = makers.sweep_tuned(config.paper, name)
     reads = []
     for problem in sweep.problems:
