@@ -18,7 +18,7 @@ try:
     is_main = workflow.is_main_process
     JOBS = None if is_main else helpers.handed_over(OVERRIDES)
     if JOBS is None:
-        JOBS = compose(PAPERS, OVERRIDES)
+        JOBS = compose(PAPERS, OVERRIDES, helpers.is_reported(sys.argv))
         JOBS.cores = workflow.cores or 1
     JOBS.costs = manifest.costs(JOBS.folder)
     PAPERS = JOBS.papers

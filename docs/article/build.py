@@ -2,13 +2,17 @@
 
 ``make article`` renders article.md.j2, in which every measured number comes from
 results/, and makes article.pdf of it by pandoc and Typst (the extra ``article``).
-``--markdown`` stops at article.md, which Git does not hold.
+``--markdown`` stops at article.md, which Git does not hold. A picture is the SVG beside
+the PNG if there is one: ``dperm readme formats=[svg]`` draws the first, ``dperm figure
+... formats=[svg]`` the others from the rows of a run.
 """
 
+import re
 import sys
 from pathlib import Path
 
 import jinja2
+import matplotlib
 import pandas as pd
 
 from dperm.config.config import paper_label
@@ -131,6 +135,16 @@ def rendered(results: Path = RESULTS) -> str:
     return template.render(papers=PAPERS, **known)
 
 
+def with_vectors(article: str, root: Path = HERE.parents[1]) -> str:
+    """The article with every picture as SVG that is drawn as one."""
+
+    def best(picture: re.Match[str]) -> str:
+        vector = f"figures/{picture[1]}.svg"
+        return vector if (root / vector).is_file() else picture[0]
+
+    return re.sub(r"figures/([\w/]+)\.png", best, article)
+
+
 def typeset(markdown: Path) -> None:
     """Write the PDF beside a Markdown file."""
     import pypandoc  # both bring programs of 100 MB, which only this needs
@@ -150,13 +164,18 @@ def typeset(markdown: Path) -> None:
         ],
     )
     try:
-        typst.compile(str(source), output=str(pdf), root=str(HERE.parents[1]))
+        typst.compile(
+            str(source),
+            output=str(pdf),
+            root=str(HERE.parents[1]),
+            font_paths=[f"{matplotlib.get_data_path()}/fonts/ttf"],
+        )
     finally:
         source.unlink()
 
 
 if __name__ == "__main__":
     page = HERE / "article.md"
-    page.write_text(rendered(), encoding="utf-8")
+    page.write_text(with_vectors(rendered()), encoding="utf-8")
     if "--markdown" not in sys.argv:
         typeset(page)

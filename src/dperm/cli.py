@@ -9,6 +9,8 @@ and profile.
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import importlib
 import logging
 import os
@@ -100,6 +102,12 @@ PARSERS = {
     "audit module:function": "audit.command:arguments",
     "verify": "workflow.options:verify",
 }
+# Keys that only some stages read; the others refuse them.
+READ_BY = {
+    "setting": ("privacy",),
+    "formats": ("figure", "draw"),
+    "product": ("audit", "sweep", "figure", "table"),
+}
 WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
 MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
@@ -109,6 +117,7 @@ CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 OWN_OUTPUT = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
+SPEC = "--spec"  # of a job of a run: ``config.run_spec.OPTION``
 JSON = "--json"  # of PRINTED: print what is written
 CLAIMS = "report.claims:write"
 PRINTED = (CLAIMS, "experiments.auditing:audit")  # whose rows --json prints
@@ -153,6 +162,7 @@ Noise is seeded doubles, for study. To publish a model use dperm.fit(..., releas
 def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
     processor.same_bits()  # numpy is not imported yet
+    atexit.register(gc.freeze)  # else Python searches what ends with it: half a second
     if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ``| head`` ends it in silence
     try:
@@ -203,6 +213,7 @@ def _call(name: str, words: list[str]) -> None:
         extras.require("report" if of_report else "pipeline", what)
     if command.form in (SOLVES, DRAWS):
         sys.argv = [what, *words]  # shown in Hydra's help
+        refuse_unread(name, words)
         run_stage(command, words)
         return
     _log()
@@ -254,6 +265,23 @@ def called(place: str) -> Callable[..., Any]:
     """The function at ``module:function``."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(f"dperm.{module}"), name)
+
+
+def refuse_unread(name: str, words: list[str]) -> None:
+    """Refuse a key that a stage does not read; jobs of a run are passed those of all.
+
+    Raises ConfigError.
+    """
+    if SPEC in words:
+        return
+    for word in words:
+        key = word.lstrip("+~").partition("=")[0].partition(".")[0]
+        readers = READ_BY.get(key, (name,))
+        if name not in readers:
+            commands = " and ".join(f"dperm {reader}" for reader in readers)
+            raise locate.ConfigError(
+                f"{word}: dperm {name} does not read {key}: {commands} does"
+            )
 
 
 def run_stage(command: Command, arguments: list[str]) -> None:
@@ -382,10 +410,15 @@ def _message(error: Exception) -> str:
 
 
 def own_place(error: BaseException) -> str:
-    """The line of a user's own module that raised an error; empty if none did."""
-    folder, place = locate.own_conf(), ""
+    """The line of a user's own module that raised an error; empty if none did.
+
+    It is one outside of this package, of Python and of what is installed.
+    """
+    place = ""
+    folders = (str(Path(__file__).parent), sys.prefix, sys.base_prefix)
     for frame in traceback.extract_tb(error.__traceback__):
-        if folder is not None and folder.parent in Path(frame.filename).parents:
+        path = Path(frame.filename)
+        if path.is_file() and not any(path.is_relative_to(top) for top in folders):
             place = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
     return place
 
@@ -487,16 +520,16 @@ def _snakemake(arguments: list[str]) -> None:
             "names of values: move the checkout"
         )
     profile = str(root / "profiles" / "default")
-    given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
+    options = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
     if not any(CORES.match(word) for word in arguments):
-        given.append("--cores=all")
+        options.append("--cores=all")
     if not any(OWN_OUTPUT.match(word) for word in arguments):
         from dperm.workflow import progress
 
         progress.register()
-        given.append(f"--logger={progress.NAME}")
+        options.append(f"--logger={progress.NAME}")
         signal.signal(signal.SIGINT, _interrupted)
-    sys.argv = ["snakemake", *given, *arguments]  # the Snakefile reads targets here
+    sys.argv = ["snakemake", *options, *arguments]  # the Snakefile reads targets here
     snakemake()
 
 

@@ -13,16 +13,16 @@ from dperm.audit.held import LeakError, require_held
 from dperm.config.locate import ConfigError
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
-SUM = "self.records.gradient(w, clip) / self.problem.n"
+SUM = "self.records.gradient(w, self.clip[k]) / self.problem.n"
 DECLARED = {"classes": (-1, 1), "bounds": (-2, 2)}
-UNCLIPPED = (SUM, SUM.replace("clip)", "1e12)"))
+UNCLIPPED = (SUM, SUM.replace("self.clip[k])", "1e12)"))
 ANEW = ("self.records.gradient(", "Records(self.problem).gradient(")
-FEW = ("noise_multiplier, count, unit", "noise_multiplier, count - 1, unit")
+FEW = ("noise_multiplier, count,", "noise_multiplier, count - 1,")
 NO_NOISE = ("self.scale[k] * noise", "0.0")
 LEAKS = {  # each of them: changes of the text
     "unclipped": [UNCLIPPED],
     "unclipped, records made anew in every step": [UNCLIPPED, ANEW],
-    "NaN is handed on": [(SUM, "self.by_hand(w, clip)")],
+    "NaN is handed on": [(SUM, "self.by_hand(w, self.clip[k])")],
     "no noise": [NO_NOISE],
     "a release too few is stated": [FEW],
     "starts at the data": [
@@ -40,12 +40,12 @@ LEAKS = {  # each of them: changes of the text
     ],
     "reads the data after the last release": [
         (
-            "    def prox(self, v, step):",
+            "    def advance(self, count):",
             "    @property\n    def weights(self):\n"
             "        return self.w + 1e-2 * self.problem.A[:1]\n\n"
             "    @weights.setter\n    def weights(self, w):\n        self.w = w\n\n"
             "    @property\n    def released(self):\n        return self.w\n\n"
-            "    def prox(self, v, step):",
+            "    def advance(self, count):",
         )
     ],
 }

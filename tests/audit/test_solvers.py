@@ -3,6 +3,7 @@
 Small efforts: the full audit is ``dperm audit``.
 """
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,12 @@ ALGORITHMS = [  # of estimators; variants by options are fitted as these are
     for name in methods.known()
     if name not in OPEN and methods.method(name).algorithm == name
 ]
-OFTEN = ("dp_cd", "dp_gd")  # of them every day, all others weekly
+OFTEN = (
+    "dp_cd",
+    "dp_gd",
+    "dp_selection",
+    "objective_perturbation",
+)  # of them every day, all others weekly
 each = pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)
 
 
@@ -88,6 +94,14 @@ def test_every_estimator_keeps_its_ledger(name):
     assert all(kind in names for kind in kinds) if name == "dp_gd" else found
     for m in found:
         assert not caught(m), m.name
+
+
+def test_the_tables_of_the_last_run_catch_no_solver():
+    """What a run has found is read, and not only stored."""
+    tables = sorted((ROOT / "results/audit/solvers").glob("*.csv"))
+    rows = [row for path in tables for row in csv.DictReader(path.open())]
+    assert len(rows) > 1000
+    assert not [row for row in rows if row["caught"] == "True"]
 
 
 # --- what is broken -------------------------------------------------------------------

@@ -105,7 +105,7 @@ def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
     by = found.groupby("tuning")
     assert by["run_seed"].unique().map(tuple).nunique() == 1  # fresh, and common
     assert len({*found["run_seed"]}) == 4
-    assert {*by.get_group("grid")["setting"]} == {"steps 3, step 1"}
+    assert {*by.get_group("grid")["setting"]} == {"steps 3, step 1, clip 0.5"}
     seen, real = set(), Case.fit
 
     def fit(self, method, epsilon, setting, seed):

@@ -13,11 +13,11 @@ import pytest
 
 from dperm.claims.claims import groups, made
 from dperm.claims.judge import (
-    FAILS,
-    HOLDS,
-    NEARLY,
-    OPEN,
+    CONTRADICTED,
+    IN_PART,
+    REPRODUCED,
     SUPPORTED,
+    UNDECIDED,
     VERDICTS,
     Finding,
     combined,
@@ -62,9 +62,9 @@ def places(claim, middle, low, high):
     """Places in ``VERDICTS`` of a claim's verdicts on draws of all groups."""
     least, most, loose_least, loose_most = claim.range
     holds = (least <= middle) & (middle <= most)
-    inside = np.where(holds, VERDICTS.index(HOLDS), VERDICTS.index(NEARLY))
+    inside = np.where(holds, VERDICTS.index(REPRODUCED), VERDICTS.index(IN_PART))
     outside = (high < loose_least) | (low > loose_most)
-    other = np.where(outside, VERDICTS.index(FAILS), VERDICTS.index(OPEN))
+    other = np.where(outside, VERDICTS.index(CONTRADICTED), VERDICTS.index(UNDECIDED))
     loose = (loose_least <= low) & (high <= loose_most)
     ranked = np.sort(np.where(loose, inside, other), axis=1)
     share = {"all": 1.0, "any": 0.0}.get(claim.required, claim.required)
@@ -81,7 +81,7 @@ def verdicts(claim, numbers, centres):
     first = {
         name: Number(*map(float, row)) for name, row in zip(names, rows, strict=True)
     }
-    own = combined(claim, Finding(OPEN, numbers=first, absent={}, idle={})).verdict
+    own = combined(claim, Finding(UNDECIDED, numbers=first, absent={}, idle={})).verdict
     found = places(claim, *draws)
     assert VERDICTS[found[0]] == own, f"{claim.source}: the judge says {own}"
     return found
@@ -148,7 +148,7 @@ class Court:
         else:
             just = dict.fromkeys(self.numbers, edge(self.claim))
             places = verdicts(self.claim, self.numbers, just)
-            found["convicted"] = float((places == VERDICTS.index(FAILS)).mean())
+            found["convicted"] = float((places == VERDICTS.index(CONTRADICTED)).mean())
         truths = right or {name: one.value for name, one in self.numbers.items()}
         centres = [
             {name: one.value for name, one in null.numbers.items()}
@@ -163,7 +163,7 @@ def worlds():
     """Chances of every claim that has numbers with intervals, by its name."""
     found = {}
     config = compose([])
-    for paper in texts.papers(config.scale, []):
+    for paper in texts.papers(config):
         tables = claims.tables(paper, config.output)
         follow = claims.arguments(paper.name)
         loaded = claims.load(paper, tables)

@@ -8,7 +8,15 @@ import yaml
 
 from dperm.claims import claims
 from dperm.claims.claims import Claim
-from dperm.claims.judge import FAILS, HOLDS, NEARLY, NOTHING, OPEN, PENDING, judged
+from dperm.claims.judge import (
+    CONTRADICTED,
+    IN_PART,
+    NOT_RUN,
+    REPRODUCED,
+    UNDECIDED,
+    UNINFORMATIVE,
+    judged,
+)
 from dperm.claims.number import Missing, MissingRow, Number
 from dperm.config.locate import ConfigError
 from dperm.papers.shared.proofs import Argument
@@ -61,19 +69,19 @@ def found(whole=False, table=TABLE, **changed):
 @pytest.mark.parametrize(
     ("ends", "number", "verdict"),
     [
-        ({"at_least": 2}, (3, 2.5, 4), HOLDS),
-        ({"at_least": 2}, (3, 1.9, 4), OPEN),
-        ({"at_least": 2}, (1, 0.5, 1.9), FAILS),
-        ({"at_least": 2, "tolerance": 1}, (1.5, 1.2, 1.9), NEARLY),
-        ({"at_least": 2, "tolerance": 1}, (2.5, 1.2, 3), HOLDS),
-        ({"at_least": 2, "tolerance": 1}, (1.5, 0.9, 3), OPEN),
-        ({"at_most": 2, "tolerance": 3}, (2.5, 2.1, 2.9), NEARLY),
-        ({"at_least": 1, "at_most": 2, "tolerance": [0, 3]}, (2.5, 0.1, 2.9), NEARLY),
-        ({"at_least": 1, "at_most": 2, "tolerance": [0, 3]}, (4, 3.5, 5), FAILS),
-        ({"above": 1}, (1, 1, 1), FAILS),
-        ({"above": 1}, (1.1, 1.01, 2), HOLDS),
-        ({"below": 1}, (1, 1, 1), FAILS),
-        ({"below": 1, "tolerance": 1.25}, (1, 0.9, 1.2), NEARLY),
+        ({"at_least": 2}, (3, 2.5, 4), REPRODUCED),
+        ({"at_least": 2}, (3, 1.9, 4), UNDECIDED),
+        ({"at_least": 2}, (1, 0.5, 1.9), CONTRADICTED),
+        ({"at_least": 2, "tolerance": 1}, (1.5, 1.2, 1.9), IN_PART),
+        ({"at_least": 2, "tolerance": 1}, (2.5, 1.2, 3), REPRODUCED),
+        ({"at_least": 2, "tolerance": 1}, (1.5, 0.9, 3), UNDECIDED),
+        ({"at_most": 2, "tolerance": 3}, (2.5, 2.1, 2.9), IN_PART),
+        ({"at_least": 1, "at_most": 2, "tolerance": [0, 3]}, (2.5, 0.1, 2.9), IN_PART),
+        ({"at_least": 1, "at_most": 2, "tolerance": [0, 3]}, (4, 3.5, 5), CONTRADICTED),
+        ({"above": 1}, (1, 1, 1), CONTRADICTED),
+        ({"above": 1}, (1.1, 1.01, 2), REPRODUCED),
+        ({"below": 1}, (1, 1, 1), CONTRADICTED),
+        ({"below": 1, "tolerance": 1.25}, (1, 0.9, 1.2), IN_PART),
     ],
 )
 def test_the_interval_decides(ends, number, verdict):
@@ -85,36 +93,36 @@ def test_the_interval_decides(ends, number, verdict):
 @pytest.mark.parametrize(
     ("changed", "verdict"),
     [
-        ({}, HOLDS),
+        ({}, REPRODUCED),
         # groups
-        ({"required": "any", "at_least": 12, "tolerance": None}, HOLDS),
-        ({"required": 0.5, "at_least": 12, "tolerance": None}, HOLDS),
-        ({"at_least": 12, "tolerance": None}, FAILS),
-        ({"table": PART}, PENDING),
-        ({"table": IDLE}, NEARLY),
-        ({"table": TABLE.assign(mean=math.nan, reason="diverged")}, OPEN),
-        ({"only": 'at("epochs", algorithm="DP-CD") >= 9'}, NOTHING),
-        ({"rows": {"algorithm": ["DP-SGD", "DP-FW"]}}, PENDING),
-        ({"rows": {"method": "DP-SGD"}}, PENDING),  # the table has no such column
+        ({"required": "any", "at_least": 12, "tolerance": None}, REPRODUCED),
+        ({"required": 0.5, "at_least": 12, "tolerance": None}, REPRODUCED),
+        ({"at_least": 12, "tolerance": None}, CONTRADICTED),
+        ({"table": PART}, NOT_RUN),
+        ({"table": IDLE}, IN_PART),
+        ({"table": TABLE.assign(mean=math.nan, reason="diverged")}, UNDECIDED),
+        ({"only": 'at("epochs", algorithm="DP-CD") >= 9'}, UNINFORMATIVE),
+        ({"rows": {"algorithm": ["DP-SGD", "DP-FW"]}}, NOT_RUN),
+        ({"rows": {"method": "DP-SGD"}}, NOT_RUN),  # the table has no such column
         # nulls
-        (SILENT, NOTHING),
-        ({"null": "estimate / 100"}, HOLDS),
-        ({"null": "estimate / 1.5"}, HOLDS),  # only in part
-        ({"at_least": 12, "null": "estimate / 1.5"}, NOTHING),  # in part too
-        ({"null": SAME}, HOLDS),
-        ({"null": {"each": {"problem": ["b"]}}}, NOTHING),
-        ({"null": {"rows": {"algorithm": "DP-CD"}}}, HOLDS),  # cannot run
-        ({"null": [1, "estimate"]}, NOTHING),
-        ({"null": []}, HOLDS),
+        (SILENT, UNINFORMATIVE),
+        ({"null": "estimate / 100"}, REPRODUCED),
+        ({"null": "estimate / 1.5"}, REPRODUCED),  # only in part
+        ({"at_least": 12, "null": "estimate / 1.5"}, UNINFORMATIVE),  # in part too
+        ({"null": SAME}, REPRODUCED),
+        ({"null": {"each": {"problem": ["b"]}}}, UNINFORMATIVE),
+        ({"null": {"rows": {"algorithm": "DP-CD"}}}, REPRODUCED),  # cannot run
+        ({"null": [1, "estimate"]}, UNINFORMATIVE),
+        ({"null": []}, REPRODUCED),
         # readings
-        ({"readings": {"one": {}, "two": {}}}, HOLDS),
-        ({"readings": {"one": {}, "two": {"at_least": 12}}}, NEARLY),
-        ({"readings": {"one": NEVER, "two": NEVER}}, FAILS),
-        ({"readings": {"one": LOST, "two": LOST}}, PENDING),
-        ({"readings": {"one": LOST, "two": NEVER}}, OPEN),
-        ({"readings": {"one": LOST, "two": {}}}, NEARLY),
-        ({"readings": {"one": SILENT, "two": SILENT}}, NOTHING),
-        ({"readings": {"one": SILENT, "two": NEVER}}, OPEN),
+        ({"readings": {"one": {}, "two": {}}}, REPRODUCED),
+        ({"readings": {"one": {}, "two": {"at_least": 12}}}, IN_PART),
+        ({"readings": {"one": NEVER, "two": NEVER}}, CONTRADICTED),
+        ({"readings": {"one": LOST, "two": LOST}}, NOT_RUN),
+        ({"readings": {"one": LOST, "two": NEVER}}, UNDECIDED),
+        ({"readings": {"one": LOST, "two": {}}}, IN_PART),
+        ({"readings": {"one": SILENT, "two": SILENT}}, UNINFORMATIVE),
+        ({"readings": {"one": SILENT, "two": NEVER}}, UNDECIDED),
     ],
 )
 def test_a_verdict(changed, verdict):
@@ -136,16 +144,16 @@ def test_what_is_missing_is_named_and_an_error_of_whole_results():
     with pytest.raises(MissingRow, match="b: no row"):
         found(table=PART, whole=True)
     lost = judged(claims.made(TENFOLD), reader(), {}, whole=True)
-    assert (lost.verdict, lost.reason) == (PENDING, "fresh is not there")
+    assert (lost.verdict, lost.reason) == (NOT_RUN, "fresh is not there")
     assert found(table=IDLE, whole=True).idle == {"b": "diverged"}
     three = {"problem": ["a", "b", "c"]}
     more = found(table=IDLE, each=three, without={"c": "not to be had"})
-    assert (more.verdict, more.idle["c"]) == (OPEN, "not to be had")
+    assert (more.verdict, more.idle["c"]) == (UNDECIDED, "not to be had")
 
 
 def test_a_condition_leaves_groups_out_and_a_group_may_hold_a_number():
     kept = found(only='at("epochs", algorithm="DP-CD") >= 1')
-    assert (kept.verdict, list(kept.numbers), kept.left_out) == (HOLDS, ["a"], 1)
+    assert (kept.verdict, list(kept.numbers), kept.left_out) == (REPRODUCED, ["a"], 1)
     each = [{"problem": ["a"], "printed": [80]}, {"problem": ["b"], "printed": [31]}]
     number = 'at(algorithm="DP-SGD") / printed'
     finding = found(each=each, estimate=number, at_least=0.9, tolerance=0.5)
@@ -156,7 +164,7 @@ def test_a_condition_leaves_groups_out_and_a_group_may_hold_a_number():
     assert added.numbers["b"].value == pytest.approx(30 / 8)
 
 
-@pytest.mark.parametrize(("cost", "verdict"), [(0.9, HOLDS), (1.2, OPEN)])
+@pytest.mark.parametrize(("cost", "verdict"), [(0.9, REPRODUCED), (1.2, UNDECIDED)])
 def test_a_proved_epsilon_contradicts_nothing(cost, verdict):
     table = pd.DataFrame({"true_epsilon": [cost], "target": [1.0]})
     given = {"each": None, "estimate": "true_epsilon / target", "null": "10 * estimate"}
@@ -179,7 +187,7 @@ def test_steps_of_a_theorem_are_groups():
     }
     changed |= {"null": "proof(argument, times=2)", "at_least": 0, "at_most": 1}
     finding = judged(claims.made(TENFOLD | changed), reader(), {"half": half})
-    assert finding.verdict == HOLDS
+    assert finding.verdict == REPRODUCED
     assert finding.number.value == pytest.approx(0.8)
 
 
@@ -187,7 +195,8 @@ def test_steps_of_a_theorem_are_groups():
 
 
 @pytest.mark.parametrize(
-    ("at_least", "verdict"), [(40, FAILS), (9, NEARLY), (12, FAILS), (11, FAILS)]
+    ("at_least", "verdict"),
+    [(40, CONTRADICTED), (9, IN_PART), (12, CONTRADICTED), (11, CONTRADICTED)],
 )
 def test_a_claim_is_contradicted_only_if_its_defence_fails_too(at_least, verdict):
     defence = {"statement": "On b it is more", "at_least": at_least, "tolerance": None}
@@ -199,27 +208,27 @@ def test_a_claim_is_contradicted_only_if_its_defence_fails_too(at_least, verdict
 
 def test_a_defence_of_another_table_that_is_not_there_leaves_the_claim_open():
     defence = {"statement": "Later", "table": "lost"}
-    assert found(**NEVER, defence=defence).verdict == PENDING
+    assert found(**NEVER, defence=defence).verdict == NOT_RUN
 
 
 def test_a_number_without_an_interval_decides_nothing():
     bare = TABLE.drop(columns=["ci_low", "ci_high"])
-    assert found(table=bare).verdict == OPEN
-    assert found(table=bare, **NEVER).verdict == OPEN
-    assert found(table=bare, exact=["mean"]).verdict == HOLDS
-    assert found(table=bare, null=10).verdict == NOTHING
+    assert found(table=bare).verdict == UNDECIDED
+    assert found(table=bare, **NEVER).verdict == UNDECIDED
+    assert found(table=bare, exact=["mean"]).verdict == REPRODUCED
+    assert found(table=bare, null=10).verdict == UNINFORMATIVE
 
 
 def test_what_is_shown_decides():
     low = {"at_least": 13, "tolerance": None}
     some = found(**low, required=0.5)
-    assert (some.verdict, some.number.value) == (HOLDS, 15)
+    assert (some.verdict, some.number.value) == (REPRODUCED, 15)
     wide = TABLE.assign(ci_low=1.0)
     open_one = {"table": "wide"}
     read = reader(fresh=TABLE, wide=wide)
     claim = TENFOLD | {"readings": {"no": NEVER, "open": open_one}}
     finding = judged(claims.made(claim), read, {})
-    assert (finding.verdict, finding.shown) == (OPEN, "open")
+    assert (finding.verdict, finding.shown) == (UNDECIDED, "open")
 
 
 # --- what is refused when claims are loaded -------------------------------------------

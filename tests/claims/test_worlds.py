@@ -123,7 +123,7 @@ def seen():
     """Worlds that every claim notices, of those that hold and read a table."""
     found = {}
     config = compose([])
-    for paper in texts.papers(config.scale, []):
+    for paper in texts.papers(config):
         tables = claims.tables(paper, config.output)
         arguments = claims.arguments(paper.name)
         for claim in claims.load(paper, tables):

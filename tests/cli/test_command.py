@@ -12,7 +12,7 @@ import pytest
 from commands import dperm, python
 from dperm import cli
 from dperm.cli import COMMANDS, main, name_of, papers
-from dperm.config.locate import available
+from dperm.config.locate import RESERVED, available
 
 ROOT = Path(__file__).parents[2]
 run = partial(dperm, cwd=ROOT)
@@ -260,3 +260,7 @@ def test_an_interrupted_stage_says_that_the_same_command_goes_on(monkeypatch, ca
         cli.run_stage(COMMANDS["claims"], [])
     assert caught.value.code == 130
     assert capsys.readouterr().err == f"{cli.INTERRUPTED}\n"
+
+
+def test_no_paper_has_the_name_of_a_command():
+    assert {name.split()[0] for name in COMMANDS} <= RESERVED

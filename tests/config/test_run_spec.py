@@ -37,15 +37,30 @@ def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     composed = jobs.compose(["dpcd"], SMALL)
     workflow.write_specs(composed, SMALL)
-    path = run_spec.path_of(composed.job("prepare", "diabetes").key)
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/config.yaml").write_text("no: configuration\n")
     for stage in ("fetch", "prepare", "optimum"):
-        path = run_spec.path_of(composed.job(stage, "diabetes").key)
+        key = composed.job(stage, "diabetes").key
+        path = run_spec.path_of(f"{stage}/diabetes", key)
         words = (stage, "workers=1", "any=word", run_spec.OPTION, path)
         ran = python("-c", JOB, *words, cwd=tmp_path)
         assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
     assert (tmp_path / "data/optimum/diabetes/optimum.json").is_file()
+
+
+def test_every_job_has_a_file_of_its_own(tmp_path, monkeypatch):
+    """Also where solvers differ by their names alone, as fw and bcfw do."""
+    monkeypatch.chdir(tmp_path)
+    every = jobs.compose(["dpcd"], SMALL)
+    jobs.add_audits(every, schema.Config(seed=None))
+    workflow.write_specs(every, SMALL)
+    audits = [every.job("audit", f"solvers/{name}") for name in ("fw", "bcfw")]
+    assert audits[0].key == audits[1].key
+    files = {run_spec.path_of(name, job.key) for name, job in every.jobs.items()}
+    assert len(files) == len(every.jobs)
+    for name, job in every.jobs.items():
+        config = run_spec.read(run_spec.path_of(name, job.key), workers=1)
+        assert config.solver == job.spec.solver, name
 
 
 def test_sections_of_other_overrides_are_composed_anew(monkeypatch):

@@ -1,5 +1,6 @@
 """What the how-tos print is what the example folder holds."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -98,10 +99,28 @@ def test_the_first_fit_prints_what_its_page_says(tmp_path, monkeypatch, capsys):
     assert model.score(table[["age", "income"]], left) > 0.7
 
 
+def test_the_recipe_for_text_and_gaps_fits():
+    """On a frame with a city, ages with gaps, and incomes, as its comment says."""
+    page = (DOCS / "howto/fit.md").read_text()
+    (code,) = re.findall(r"```python\n(fill = .*?)```", page, re.S)
+    rng, n = np.random.default_rng(0), 400
+    age = rng.integers(18, 91, n).astype(float)
+    age[:20] = np.nan
+    city = rng.choice(["A", "B", "C"], n)
+    frame = pd.DataFrame({"city": city, "age": age, "income": rng.uniform(0, 1e5, n)})
+    names = {"dperm": dperm, "df": frame, "y": np.where(city == "A", "yes", "no")}
+    for module in ("compose", "impute", "pipeline", "preprocessing"):
+        names |= vars(importlib.import_module(f"sklearn.{module}"))
+    exec(code, names)
+    columns = names["columns"].transform(frame)
+    assert columns.shape == (n, len(names["bounds"]))
+    assert columns[:, 3].sum() == 20  # the gaps
+
+
 def test_the_page_quotes_how_a_solver_is_refused(tmp_path, monkeypatch):
     code = (DOCS / "examples/mine/noisy_gd.py").read_text()
-    assert "gradient(w, clip)" in code
-    wrong = code.replace("gradient(w, clip)", "gradient(w, 10 * clip)")
+    assert "gradient(w, self.clip[k])" in code
+    wrong = code.replace("gradient(w, self.clip[k])", "gradient(w, 10 * self.clip[k])")
     (tmp_path / "clips_ten_times.py").write_text(wrong)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(LeakError) as refused:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dperm
+from dperm import solver
 
 SOURCE = Path(dperm.__file__).parents[1]
 WITH_EXAMPLES = [
@@ -50,3 +51,19 @@ def test_every_public_name_is_in_the_reference():
     text = PAGE.read_text(encoding="utf-8")
     for name in dperm.PLACES:
         assert re.search(rf"auto\w+:: dperm\.{name}\b", text), name
+
+
+def test_all_that_a_solver_imports_is_in_the_reference():
+    """As an entry of its own, or in the words below the entries."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name in solver.__all__:
+        assert re.search(rf"(dperm\.solver\.|`){name}\b", text), name
+
+
+def test_no_example_of_a_solver_imports_from_elsewhere():
+    """In the how-tos and their folders, all but the data come by ``dperm.solver``."""
+    path = PAGE.parent / "examples/mine/noisy_gd.py"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    ours = [line for line in lines if re.match(r"(from|import) dperm", line)]
+    assert len(lines) <= 45 and len(ours) == 1
+    assert ours[0].startswith("from dperm.solver import ")

@@ -30,7 +30,7 @@ def claims():
 
 @pytest.fixture(scope="module")
 def of():
-    return {paper.name: paper for paper in texts.papers(compose([]).scale, [])}
+    return {paper.name: paper for paper in texts.papers(compose([]))}
 
 
 def between(path, name):
@@ -159,6 +159,15 @@ def test_the_article_finds_its_numbers():
     """A claim or cell that is gone would raise."""
     made = runpy.run_path(str(ROOT / "docs/article/build.py"))["rendered"]()
     assert "{{" not in made and "nan" not in made
+
+
+def test_the_article_takes_a_vector_picture_where_there_is_one(tmp_path):
+    vectors = runpy.run_path(str(ROOT / "docs/article/build.py"))["with_vectors"]
+    (tmp_path / "figures/dpcd").mkdir(parents=True)
+    (tmp_path / "figures/dpcd/figure1.svg").touch()
+    pictures = "![a](../../figures/worth.png) ![b](../../figures/dpcd/figure1.png)"
+    chosen = "![a](../../figures/worth.png) ![b](../../figures/dpcd/figure1.svg)"
+    assert vectors(pictures, tmp_path) == chosen
 
 
 def test_the_codecheck_manifest_names_the_files_of_major_claims(claims):

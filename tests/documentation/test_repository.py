@@ -148,6 +148,25 @@ def test_codemeta_says_what_the_package_does():
     assert meta["license"].endswith(project()["license"])
 
 
+def test_the_badges_say_what_the_project_does():
+    """They are files of the repository: no service is asked, and nothing goes stale."""
+    readme = (ROOT / "README.md").read_text()
+    row = re.findall(r"\[!\[([^]]+)\]\(([^)]+)\)\]\(([^)]+)\)", readme)
+    assert len(row) == 5
+    words = {alt.replace(":", ""): target for alt, _, target in row}
+    for alt, picture, target in row:
+        drawn = re.findall(r"<text[^>]*>([^<]+)", (ROOT / picture).read_text())
+        assert " ".join(drawn) == alt.replace(":", "")
+        assert (ROOT / target).is_file()
+    tested = (ROOT / ".github/workflows/test.yml").read_text()
+    versions = sorted(re.findall(r'"(3\.\d+)"', tested), key=len)
+    assert words[f"Python {min(versions)} to {max(versions)}"] == "pyproject.toml"
+    assert project()["requires-python"] == f">={min(versions)}"
+    assert words[f"licence {project()['license'].replace('-', ' ', 1)}"] == "LICENSE"
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    assert {"test", "docs"} <= {*targets}
+
+
 def test_published_numbers_are_complete():
     for name in ("table2", "table3"):
         table = pd.read_csv(ROOT / f"conf/paper/dpcd/published/{name}.csv")

@@ -161,7 +161,7 @@ HOW = {"bounds": (-1, 1), "label_bounds": (-1, 1), "random_state": 3}
 def copied(name: str) -> types.ModuleType:
     """A module of one's own that does what DP-GD does."""
     module = types.ModuleType(name)
-    kept = ("Options", "ledger", "refuses", "Run")
+    kept = ("DEFAULT", "Options", "ledger", "refuses", "Run")
     vars(module).update({key: getattr(dp_gd, key) for key in kept})
     module.FAMILY = "full_batch"
     return module
@@ -171,6 +171,7 @@ class Own:
     """As a class instead of a module."""
 
     FAMILY, Options, Run = "full_batch", dp_gd.Options, dp_gd.Run
+    DEFAULT = dp_gd.DEFAULT
     UNCHECKED = "it is DP-GD, which is checked"
     ledger, refuses = staticmethod(dp_gd.ledger), staticmethod(dp_gd.refuses)
 

@@ -38,7 +38,7 @@ def entry(given=0.0):
 def swept(configured, monkeypatch):
     """A function that composes a paper with one sweep; ``codes`` of its solvers."""
     codes = {}
-    real, known = makers.module_of, {"power": power, "entry": entry}
+    real, known = makers.place_of, {"power": power, "entry": entry}
     monkeypatch.setattr(makers, "entry_of", lambda *given: "")
     monkeypatch.setattr(
         makers,

@@ -9,7 +9,7 @@ import ast
 import sys
 from pathlib import Path
 
-BUDGETS = {"src": 25_200, "tests": 15_700}
+BUDGETS = {"src": 25_900, "tests": 16_300}
 
 
 def statements(folder: Path) -> int:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from changing import changed
-from dperm.claims.judge import FAILS, HOLDS, PENDING, VERDICTS
+from dperm.claims.judge import CONTRADICTED, NOT_RUN, REPRODUCED, VERDICTS
 from dperm.config import config as configuration
 from dperm.config.locate import ConfigError
 from dperm.report import claims, texts
@@ -55,7 +55,7 @@ def test_claims_that_cannot_be_read_are_refused_before_a_run(tmp_path, monkeypat
 def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     (row,) = made(CLAIM)
     assert set(row) <= set(claims.COLUMNS)
-    assert row["verdict"] == HOLDS and row["cause"] == ""
+    assert row["verdict"] == REPRODUCED and row["cause"] == ""
     assert row["reproduced"] == pytest.approx(0.31 / 0.025)
     assert row["tables"] == claims.path_of("dpcd", config.output, "table").as_posix()
     assert row["accepted"] == "above 1"
@@ -66,7 +66,7 @@ def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     assert (row["section"], row["authors"], row["missing"]) == ("", "", "")
     defence = {"statement": "It is ahead of fifty", "above": 50}
     (failed,) = made(CLAIM | {"above": 100, "defence": defence})
-    assert (failed["verdict"], failed["cause"]) == (FAILS, "chance")
+    assert (failed["verdict"], failed["cause"]) == (CONTRADICTED, "chance")
     assert failed["defence"].startswith("It is ahead of fifty: fails too (12.4 [")
     assert failed["note"] == row["note"]
     assert failed["id"] == row["id"], "it depends on the paper, the place and the words"
@@ -107,9 +107,9 @@ def test_a_claim_that_cannot_be_judged_stops_its_paper_alone(
 def test_what_was_not_run_turns_by_itself(made, config):
     later = CLAIM | {"table": "later"}
     (row,) = made(later)
-    assert row["verdict"] == PENDING and "is not there" in row["reason"]
+    assert row["verdict"] == NOT_RUN and "is not there" in row["reason"]
     write(config, "later", pd.read_csv(claims.path_of("dpcd", config.output, "table")))
-    assert made(later)[0]["verdict"] == HOLDS
+    assert made(later)[0]["verdict"] == REPRODUCED
 
 
 def test_a_group_that_a_table_lacks_is_an_error_at_full_scale(made, config):
@@ -118,7 +118,7 @@ def test_a_group_that_a_table_lacks_is_an_error_at_full_scale(made, config):
         made(lost)
     small = changed(config, "scale.folder", "smoke")
     write(small, "table", pd.DataFrame(ROWS, columns=COLUMNS))
-    assert made(lost, of=small)[0]["verdict"] == PENDING
+    assert made(lost, of=small)[0]["verdict"] == NOT_RUN
 
 
 def test_what_the_authors_print_must_pass(made, monkeypatch):
@@ -202,7 +202,7 @@ def test_there_are_few_claims_and_each_is_named_once(judged):
 def test_without_any_result_nothing_crashes_and_proofs_are_still_judged(judged):
     assert set(judged["paper"]) == {*PAPERS, "arena"}
     assert set(judged["verdict"]) <= set(VERDICTS)
-    tested = judged[judged["verdict"] != PENDING]
+    tested = judged[judged["verdict"] != NOT_RUN]
     assert len(tested) >= 20 and tested["number"].str.startswith("proof(").all()
     assert (judged["reason"].str.len() > 2).all()
 

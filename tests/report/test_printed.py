@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.config.config import papers, read
+from dperm.config.locate import ConfigError, available
+from dperm.config.schema import Scale
 from dperm.report import printed
 
 ROOT = Path(__file__).parents[2]
@@ -13,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def numbers():
-    return printed.numbers(Path("results"))
+    sections = papers(available("paper"), Scale(), [])
+    return printed.numbers(sections, Path("results"))
 
 
 def test_the_committed_numbers_are_those_of_the_tables(numbers):
@@ -34,6 +38,13 @@ def test_every_printed_number_is_there_once(numbers, paper, table, what, column)
     source = pd.read_csv(ROOT / f"conf/paper/{paper}/published/{table}.csv")
     rows = numbers[numbers[["paper", "table", "what"]].eq((paper, table, what)).all(1)]
     assert sorted(rows["printed"]) == sorted(source[column].dropna())
+
+
+def test_a_column_that_a_table_has_not_is_named():
+    source = read("paper", "dpcd").printed_numbers[1]
+    table = pd.read_csv(ROOT / "results/dpcd/table2.csv").rename(columns={"std": "sd"})
+    with pytest.raises(ConfigError, match=r"printed_numbers of table2: .*'std'"):
+        printed.pairs(table, "dpcd", source)
 
 
 def test_errors_have_their_interval_and_zeros_are_not_drawn(numbers):

@@ -99,10 +99,10 @@ SLIPS = {
         "Gaussian(1.0, noise_multiplier + 9,",
     ),
     "sensitivity, no clip": (
-        "self.gradient(w, self.clip[k])",
-        "self.gradient(w, 1e9)",
+        "gradient(w, self.clip[k])",
+        "gradient(w, 1e9)",
     ),
-    "sensitivity, half the noise": ("* noise\n", "* 0.5 * noise\n"),
+    "sensitivity, half the noise": ("* noise)", "* 0.5 * noise)"),
     "sensitivity, noise cut": (DRAWN, f"{DRAWN}.clip(-1, 1)"),
     "sensitivity, a start of the data": (
         "np.zeros((len(settings.step), problem.p))",

@@ -1,7 +1,8 @@
 """Examples in folders outside, used without touching src/.
 
 ``mine`` has an algorithm and a data set; ``sixth`` a paper of its own, with its sweep,
-figure, table and claims.
+figure, table and claims; ``adassp`` one that compares methods over data sets;
+``figure`` adds a figure to a paper of the package; ``accountant`` has an accountant.
 """
 
 import shutil
@@ -196,6 +197,148 @@ def test_the_stage_command_refuses_it_too(configured):
         inputs.load_job(configured("solver=dp_fw", "paper=dpcd"))
 
 
+# --- problems, figures and accountants of one's own -----------------------------------
+
+
+def test_rows_on_a_problem_of_ones_own_are_not_among_those_of_a_paper(mine):
+    """A stage takes the default paper's grid; no file of it is written or replaced."""
+    stages = [[stage, "problem=yields"] for stage in ("fetch", "prepare", "optimum")]
+    done = in_turn(*stages, ["tune", "problem=yields", "solver=dp_cd", "scale=smoke"])
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [path.name for path in Path("results/smoke").iterdir()] == ["own"]
+    table = pd.read_parquet("results/smoke/own/yields/dp_cd/tune.parquet")
+    assert (table["status"] == "ok").any()
+
+
+def lines_of(folder, *endings):
+    files = [path for path in folder.rglob("*") if path.suffix in endings]
+    return sum(len(path.read_text().splitlines()) for path in files)
+
+
+def test_a_figure_is_added_to_a_paper_of_the_package(example):
+    """By two files; its rows are the paper's, and an edit of it redraws it alone."""
+    folder = example("figure")
+    assert lines_of(folder, ".py") <= 15 and lines_of(folder, ".yaml") <= 5
+    chosen = ("paper=dpgcd", "scale=smoke")
+    done = in_turn(
+        ["sweep", *chosen, "product=selection_law"],
+        ["figure", *chosen, "product=selected"],
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    drawn = pd.read_csv("figures/smoke/dpgcd/selected.csv")
+    swept = pd.read_parquet("results/smoke/dpgcd/sweeps/selection_law.parquet")
+    means = swept.groupby("p")["share"].mean()
+    assert drawn["mean"].to_numpy() == pytest.approx(means[drawn["x"]].to_numpy())
+
+    def keys():
+        closure.forget()
+        jobs = run_table(["dpgcd"], ["scale=smoke"])
+        drawings = jobs.of_paper("dpgcd", "draw")
+        return {job.products[0]: job.key for job in drawings}
+
+    before = keys()
+    assert "figures/selected" in before
+    edit(folder / "selected.py", '"share"', '"excess"')
+    changed = {name for name, key in keys().items() if key != before[name]}
+    assert changed == {"figures/selected"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("selected:selected", "selected:other", "dpgcd/.*function: .*'selected:other'"),
+        ("caption", "capton", r"figures/selected.yaml: capton: .*did you mean caption"),
+        ("selection_law", "law", r"figures.selected.sweeps: .*found 'law'"),
+    ],
+)
+def test_a_slip_in_an_added_figure_is_named(example, old, new, message):
+    folder = example("figure")
+    edit(folder / "conf/paper/dpgcd/figures/selected.yaml", old, new, 1)
+    with pytest.raises(ConfigError, match=message):
+        run_table(["dpgcd"], ["scale=smoke"])
+
+
+def test_an_added_figure_replaces_none_of_the_paper(example):
+    folder = example("figure") / "conf/paper/dpgcd/figures"
+    (folder / "selected.yaml").rename(folder / "growth.yaml")
+    with pytest.raises(ConfigError, match=r"growth\.yaml: expected another name"):
+        compose(["paper=dpgcd"])
+
+
+PRICED = ("privacy", "problem=yields", "setting.calibration=zcdp")
+
+
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_gd", "moments"])
+def test_an_accountant_of_ones_own_finds_the_noise(mine, solver):
+    """Of batched solvers and of those of a few releases."""
+    source = EXAMPLES / "accountant/zcdp.py"
+    assert lines_of(source.parent, ".py") <= 12
+    shutil.copy(source, mine)
+    stages = [[stage, "problem=yields"] for stage in ("fetch", "prepare")]
+    done = in_turn(*stages, [*PRICED, f"solver={solver}"])
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [line.split() for line in done.stdout.splitlines()]
+    true = {row[0]: float(row[3]) for row in rows if row[:1] in (["strict"], ["zcdp"])}
+    # Its bound is looser than the tight one.
+    assert true.get("strict", 1.0) == pytest.approx(1.0, abs=1e-4)
+    assert 0.5 < true["zcdp"] < 0.9
+
+
+def test_an_error_in_an_accountant_names_its_line(mine):
+    """Also one that says a programme is wrong, as a TypeError does."""
+    path = Path(shutil.copy(EXAMPLES / "accountant/zcdp.py", mine))
+    edit(path, "1 / delta", '"1" / delta', 1)
+    lines = path.read_text().splitlines()
+    number = 1 + next(k for k, line in enumerate(lines) if '"1" / delta' in line)
+    stages = [[stage, "problem=yields"] for stage in ("fetch", "prepare")]
+    done = in_turn(*stages, [*PRICED, "solver=dp_gd"])
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("TypeError: ") and f"({path}:{number}, in epsilon)" in last
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("privacy", "solver=dp_gd", "setting.passes=3"), "passes=3: dp_gd costs the"),
+        (("privacy", "solver=dp_cd", "setting.clip=3"), "clip=3: dp_cd costs the same"),
+        (("privacy", "solver=dp_gd", "setting.calibration=paper"), "no paper prints"),
+        (("tune", "setting.passes=3"), "tune does not read setting: dperm privacy doe"),
+        (("fetch", "formats=[svg]"), "read formats: dperm figure and dperm draw does"),
+        (("solve", "product=figure1"), "solve does not read product: dperm audit and"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused(mine, words, message):
+    assert dperm("fetch", "problem=yields").returncode == 0
+    assert dperm("prepare", "problem=yields").returncode == 0
+    done = dperm(words[0], "problem=yields", *words[1:])
+    assert done.returncode == 2 and message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["audit", "own", "smoke", "shared"])
+def test_a_reserved_name_of_a_paper_is_refused(example, name):
+    folder = example("sixth") / "conf/paper"
+    (folder / "tiny").rename(folder / name)
+    edit(folder / name / "paper.yaml", "name: tiny", f"name: {name}", 1)
+    with pytest.raises(ConfigError, match="name: expected another, found"):
+        compose([f"paper={name}"])
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ("releases: [1], seed: [1]", "seed: expected another name, as all rows have"),
+        ("solver: [dp_cd, mean]", "found 'mean'.*one of another name has any values"),
+    ],
+)
+def test_a_reserved_name_of_an_axis_is_refused(example, axes, message):
+    path = example("sixth") / "conf/paper/tiny/paper.yaml"
+    edit(path, "releases: [1, 4, 16, 64]", axes, 1)
+    with pytest.raises(ConfigError, match=rf"sweeps\.rounds\.grid\..*{message}"):
+        run_table(["tiny"], ["scale=smoke"])
+
+
 # --- a paper --------------------------------------------------------------------------
 
 
@@ -223,3 +366,66 @@ def test_a_paper_of_five_files_runs_and_is_judged(example):
     judged = pd.read_csv("results/smoke/claims.csv").query("paper == 'tiny'")
     assert judged["verdict"].tolist() == ["reproduced"] * 2
     assert judged["reproduced"].tolist() == pytest.approx(table.tolist())
+
+
+def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(example):
+    """The trial of a sixth paper: all else is told in YAML."""
+    folder = example("adassp")
+    assert lines_of(folder, ".yaml") <= 150 and lines_of(folder, ".py") <= 100
+    of_data = [[stage, "problem=diabetes_centred"] for stage in ("fetch", "prepare")]
+    stages = ("sweep", "table", "figure", "claims")
+    done = in_turn(*of_data, *([s, "paper=adassp", "scale=smoke"] for s in stages))
+    assert done.returncode == 0, done.stderr[-3000:]
+    results, figures = Path("results/smoke/adassp"), Path("figures/smoke/adassp")
+
+    race = pd.read_parquet(results / "sweeps/race.parquet")
+    assert {*race["solver"]} == {"ada_ssp", "ssp", "dp_gd", "moments"}
+    assert (race["status"] == "ok").all() and {*race["tuning"]} == {"default"}
+    priced = race.dropna(subset="true_epsilon")
+    assert (priced["true_epsilon"] <= priced["epsilon"] * (1 + 1e-9)).all()
+    wins = pd.read_csv(results / "wins.csv")
+    assert {*wins["other"]} == {"SSP", "DP-GD", "Noisy moments", "the best constant"}
+    means = race.groupby(["solver", "epsilon"])["excess"].mean()
+    ratio = wins.set_index(["other", "epsilon"])["ratio"]["SSP", 1.0]
+    assert ratio == pytest.approx(means["ada_ssp", 1.0] / means["ssp", 1.0])
+    drawn = pd.read_csv(figures / "estimate.csv").set_index("algorithm")
+    levels = drawn.loc[["the best constant", "without privacy"], "mean"]
+    assert levels.tolist() == [1.0, 0.0]
+    sizes = pd.read_csv(figures / "sizes.csv")
+    assert sizes["x"].nunique() == 3 and sizes["panel"].nunique() == 2
+    judged = pd.read_csv("results/smoke/claims.csv")
+    assert len(judged) == 4 and {*judged["paper"]} == {"adassp"}  # no other is here
+
+    said = dperm("readme", "scale=smoke")
+    assert (
+        said.returncode == 2 and "README.md: expected one of README.md" in said.stderr
+    )
+    mark = "<!-- scorecard: written by `dperm readme` -->"
+    Path("README.md").write_text(f"Mine\n{mark}\n<!-- end of scorecard -->\n")
+    assert dperm("readme", "scale=smoke").returncode == 0
+    text = Path("README.md").read_text()
+    assert "AdaSSP" in text and "DP-CD" not in text
+
+
+def test_an_edit_of_a_solver_is_seen_by_the_comparisons_that_run_it(example):
+    folder = example("adassp")
+
+    def keys():
+        closure.forget()
+        jobs = run_table(["adassp"], ["scale=smoke"])
+        names = ("race", "baselines", "sizes")
+        return {name: jobs.job("sweep", "adassp", name).key for name in names}
+
+    before = keys()
+    edit(folder / "ssp.py", "Q + np.eye", "2 * Q + np.eye")
+    changed = {name for name, key in keys().items() if key != before[name]}
+    assert changed == {"race", "sizes"}
+
+
+def test_the_report_of_a_paper_runs_no_other(example):
+    """Neither another paper's jobs nor audits are behind its claims and its page."""
+    example("adassp")
+    jobs = run_table(["adassp"], [], is_reported=True)
+    assert {name.split("/")[0] for name in jobs.jobs} >= {"claims", "report", "sweep"}
+    assert not any(name.startswith(("audit", "sweep/dp")) for name in jobs.jobs)
+    assert jobs.jobs["report"].inputs == ["results/claims.csv"]

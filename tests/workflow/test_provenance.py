@@ -54,6 +54,7 @@ def moved(before, after) -> set[str]:
 
 
 PRIVACY = "dperm.privacy"
+PRICES = f"{PRIVACY}.accountants"
 BELOW_TUNING = {"solve", "timing", "sweep", "draw", "complete"}
 
 
@@ -61,9 +62,8 @@ BELOW_TUNING = {"solve", "timing", "sweep", "draw", "complete"}
     ("module", "old", "new", "stages"),
     [
         # the published Renyi formula
-        ("dperm.privacy.accountants.strict", "2 * math.sqrt", "3 * math.sqrt",
-         BELOW_TUNING),
-        ("dperm.privacy.accountants.pld", "return ", "return (), ", BELOW_TUNING),
+        (f"{PRICES}.strict", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
+        (f"{PRICES}.pld", "return ", "return (), ", BELOW_TUNING),
         ("dperm.solvers.batched.dp_cd", "count=count", "count=1", BELOW_TUNING),
         ("dperm.problems.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
         ("dperm.data.preparing", "(X != 0.0)", "(X > 0.0)",
@@ -201,12 +201,12 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     # the key by which a price is found is an annotation
     (
         SOLVE,
-        (f"{PRIVACY}.accountants.strict", "event: Laplace", "event: SampledGaussian"),
+        (f"{PRICES}.strict", "event: Laplace", "event: SampledGaussian"),
     ),
 ]
 COUNTS_NOT = [
     # of settings no accountant, plumbing or optimum
-    (settings(), (f"{PRIVACY}.accountants.strict", "2 * math.sqrt", "3 * math.sqrt")),
+    (settings(), (f"{PRICES}.strict", "2 * math.sqrt", "3 * math.sqrt")),
     (
         settings("dp_svrg"),
         (f"{PRIVACY}.calibration", "MIN_NOISE = 2.0", "MIN_NOISE = 3.0"),

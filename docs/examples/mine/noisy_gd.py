@@ -1,19 +1,10 @@
 """Noisy gradient descent: the whole clipped gradient, one Gaussian release a step."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from dperm.privacy import Gaussian, Ledger, gaussian
-from dperm.solvers.batched import Block
-from dperm.solvers.records import Records
+from dperm.solver import Block, Gaussian, Ledger, Options, Records, gaussian, prox
 
 SPARSE = True  # A may be a sparse matrix
-
-
-@dataclass(frozen=True)
-class Options:
-    """Nothing to choose."""
 
 
 def steps(problem, passes, options):
@@ -23,8 +14,7 @@ def steps(problem, passes, options):
 
 def ledger(problem, count, noise_multiplier, options, calibration="paper"):
     """One release a step, of the mean of n gradients of norm C at most."""
-    unit, source = "2 C / n, the replace-one change of the mean", "noisy_gd.py"
-    event = Gaussian(1.0, noise_multiplier, count, unit, source)
+    event = Gaussian(1.0, noise_multiplier, count, "2 C / n", "noisy_gd.py")
     return Ledger((event,), given=("global smoothness beta",))  # of the step
 
 
@@ -50,15 +40,6 @@ class Run(Block):
         for _ in range(count):
             noise = gaussian(self.noise, self.problem.p)
             for k, w in enumerate(self.weights):
-                move = self.gradient(w, self.clip[k]) + self.scale[k] * noise
-                self.weights[k] = self.prox(w - self.step[k] * move, self.step[k])
-
-    def gradient(self, w, clip):
-        """Mean of the records' gradients, each clipped to norm C."""
-        return self.records.gradient(w, clip) / self.problem.n
-
-    def prox(self, v, step):
-        """Soft threshold, shrink, project."""
-        penalty = self.problem.penalty
-        v = v - np.clip(v, -step * penalty.l1, step * penalty.l1)
-        return np.clip(v / (1.0 + step * penalty.l2), penalty.lower, penalty.upper)
+                gradient = self.records.gradient(w, self.clip[k]) / self.problem.n
+                v = w - self.step[k] * (gradient + self.scale[k] * noise)
+                w[:] = prox(self.problem.penalty, v, self.step[k])

@@ -159,9 +159,9 @@ class Audit:
         examples = self.couplings[:EXAMINED] if self.m.selections else []
         for k, (pair, _) in enumerate(examples):
             replay = Replay(self.m, pair, self.seed + 31 + k)
-            seen = replay.run(0)
-            for t in self.m.selecting(seen)[:1]:
-                shifts += replay.margins(seen, t)
+            coupling = replay.couple()
+            for t in self.m.selecting(coupling.seen)[:1]:
+                shifts += replay.margins(coupling.seen, coupling.script, t)
         return shifts
 
     @cached_property

@@ -46,7 +46,7 @@ class RecordedRun:
     draws: list[Draw] = field(default_factory=list)
     is_kept: bool = True  #: whether draws are recorded
     others: set[str] = field(default_factory=set)  #: randomness without a record
-    made: int = 0  #: generators that were requested without a seed
+    unseeded: int = 0  #: generators that were requested without a seed
     replayed: int = 0  #: draws whose numbers were those of the script
     output: Array = field(default_factory=lambda: np.empty(0))  #: shape (k,)
     raised: str = ""  #: the exception in words; the output is empty then
@@ -70,21 +70,22 @@ class RecordedRun:
 
     def fresh(self) -> list[int]:
         """A seed for a generator that was requested without one."""
-        self.made += 1
-        return [self.seed, self.made]
+        self.unseeded += 1
+        return [self.seed, self.unseeded]
 
 
-_now = RecordedRun()  # of the current run
-_held: list[Callable[[list[int]], Any]] = []  # restart what outlives a run, by a seed
+_current_run = RecordedRun()  # of the current run
+#: each restarts a generator that outlives a run, by a seed
+_restarts: list[Callable[[list[int]], Any]] = []
 
 
 def begin(seed: int, script: Sequence[Array] = (), is_kept: bool = True) -> RecordedRun:
     """Start a run: all generators that outlive it start again from the seed."""
-    global _now
-    _now = RecordedRun(seed, script, is_kept=is_kept)
-    for place, restart in enumerate(_held):
+    global _current_run
+    _current_run = RecordedRun(seed, script, is_kept=is_kept)
+    for place, restart in enumerate(_restarts):
         restart([seed, place])
-    return _now
+    return _current_run
 
 
 # --- numpy ----------------------------------------------------------------------------
@@ -136,7 +137,7 @@ class _RecordedDraws:
         """Draw in units of the scale, and record it."""
         _ready(self)
         unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
-        return _now.noise("exponential", unit, 0.0, scale)
+        return _current_run.noise("exponential", unit, 0.0, scale)
 
     def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
         """Draw by ``exponential``."""
@@ -145,9 +146,9 @@ class _RecordedDraws:
 
 def _ready(generator: Any) -> None:
     """Give numpy's own generator the run's seed before its first draw."""
-    if generator is _everyone and not _now.legacy:
-        _now.legacy = True
-        LEGACY.seed(_everyone, _now.seed % 2**32)
+    if generator is _numpy_global and not _current_run.legacy:
+        _current_run.legacy = True
+        LEGACY.seed(_numpy_global, _current_run.seed % 2**32)
 
 
 def _shape(size: Any, *parameters: Any) -> Any:
@@ -166,7 +167,7 @@ def _located(law: str) -> Callable[..., Any]:
         unit = getattr(super(_RecordedDraws, self), law)(
             0.0, 1.0, _shape(size, loc, scale)
         )
-        return _now.noise(law, unit, loc, scale)
+        return _current_run.noise(law, unit, loc, scale)
 
     return draw
 
@@ -175,7 +176,7 @@ def _not_replayed(name: str) -> Callable[..., Any]:
     def draw(self: Any, *args: Any, **named: Any) -> Any:
         """Draw, and record that numbers of another law were drawn."""
         _ready(self)
-        _now.others.add(name)
+        _current_run.others.add(name)
         return getattr(super(_RecordedDraws, self), name)(*args, **named)
 
     return draw
@@ -203,13 +204,13 @@ class RandomState(_RecordedDraws, np.random.RandomState):
             super().__init__(seed)
             return
         bits = np.random.MT19937(0)  # numpy would ask the system for a seed first
-        bits._legacy_seeding(_now.fresh() if seed is None else seed)  # type: ignore[attr-defined]
+        bits._legacy_seeding(_current_run.fresh() if seed is None else seed)  # type: ignore[attr-defined]
         super().__init__(bits)
 
     def seed(self, seed: Any = None) -> None:
         """Start again from a seed, by default one of the run's."""
-        _now.legacy |= self is _everyone
-        super().seed(_now.fresh() if seed is None else seed)
+        _current_run.legacy |= self is _numpy_global
+        super().seed(_current_run.fresh() if seed is None else seed)
 
     def get_state(self, legacy: bool = True) -> Any:
         """The state, as numpy gives it."""
@@ -218,7 +219,7 @@ class RandomState(_RecordedDraws, np.random.RandomState):
 
     def set_state(self, state: Any) -> None:
         """Set a state, as numpy takes it."""
-        _now.legacy |= self is _everyone
+        _current_run.legacy |= self is _numpy_global
         super().set_state(state)
 
 
@@ -233,10 +234,10 @@ def default_rng(seed: Any = None) -> Any:
     if type(seed) is int and seed >= 0:
         state: Any = MixedSeed(seed)
         return Generator(np.random.PCG64(state))
-    return Generator(np.random.PCG64(_now.fresh() if seed is None else seed))
+    return Generator(np.random.PCG64(_current_run.fresh() if seed is None else seed))
 
 
-_everyone = RandomState(0)  # behind np.random.normal and similar functions
+_numpy_global = RandomState(0)  # behind np.random.normal and similar functions
 
 
 # --- the standard library -------------------------------------------------------------
@@ -246,7 +247,7 @@ class Mersenne(random.Random):
     """``random.Random`` that records its draws."""
 
     def __init__(self, seed: Any = None):
-        super().__init__(str(_now.fresh()) if seed is None else seed)
+        super().__init__(str(_current_run.fresh()) if seed is None else seed)
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
         """A normal number, with no second one kept for later."""
@@ -255,54 +256,55 @@ class Mersenne(random.Random):
     def normalvariate(self, mu: float = 0.0, sigma: float = 1.0) -> float:
         """A normal number."""
         unit = self._unit("normalvariate", 0.0, 1.0)
-        return float(_now.noise("normal", unit, mu, sigma))
+        return float(_current_run.noise("normal", unit, mu, sigma))
 
     def expovariate(self, lambd: float = 1.0) -> float:
         """An exponential number of that rate."""
         unit = self._unit("expovariate", 1.0)
-        return float(_now.noise("exponential", unit, 0.0, 1.0 / lambd))
+        return float(_current_run.noise("exponential", unit, 0.0, 1.0 / lambd))
 
     def seed(self, a: Any = None, version: int = 2) -> None:
         """Start again from a seed, by default one of the run's."""
-        if self is _python:
-            _now.python = True
-        super().seed(str(_now.fresh()) if a is None else a, version)
+        if self is _python_global:
+            _current_run.python = True
+        super().seed(str(_current_run.fresh()) if a is None else a, version)
 
     def _begin(self) -> None:
         """Give the generator of the module the run's seed before its first draw."""
-        if self is _python and not _now.python:
-            self.seed(_now.seed)
+        if self is _python_global and not _current_run.python:
+            self.seed(_current_run.seed)
 
     def _unit(self, law: str, *parameters: float) -> float:
         """A number of unit scale, whose parts are no draws of their own."""
-        before = set(_now.others)
+        before = set(_current_run.others)
         unit: float = getattr(PYTHON, law)(self, *parameters)
-        _now.others = before
+        _current_run.others = before
         return unit
 
     def random(self) -> float:
         """A number in [0, 1)."""
         self._begin()
-        _now.others.add("random")
+        _current_run.others.add("random")
         return super().random()
 
     def getrandbits(self, k: int, /) -> int:
         """A number of k bits."""
         self._begin()
-        _now.others.add("getrandbits")
+        _current_run.others.add("getrandbits")
         return super().getrandbits(k)
 
 
 def urandom(size: int, /) -> bytes:
     """Bytes in place of the operating system's, from the run's seed."""
-    _now.others.add("numbers of the operating system")
-    if _now.system is None:
-        _now.system = np.random._generator.Generator(np.random.PCG64(_now.fresh()))  # type: ignore[attr-defined]
-    return bytes(_now.system.bytes(size))
+    _current_run.others.add("numbers of the operating system")
+    if _current_run.system is None:
+        bits = np.random.PCG64(_current_run.fresh())
+        _current_run.system = np.random._generator.Generator(bits)  # type: ignore[attr-defined]
+    return bytes(_current_run.system.bytes(size))
 
 
-_python: Any = None  # until it is made
-_python = Mersenne(0)  # behind random.gauss and similar functions
+_python_global: Any = None  # until it is made
+_python_global = Mersenne(0)  # behind random.gauss and similar functions
 
 
 # --- wherever they are bound ----------------------------------------------------------
@@ -322,10 +324,10 @@ class Replacements:
         self._add(np.random.default_rng, default_rng)
         self._add(random.Random, Mersenne)
         self._add(os.urandom, urandom)
-        self._add(hidden, _everyone)
-        self._add(instance, _python)
-        self._add_methods(vars(np.random), hidden, _everyone)
-        self._add_methods(vars(random), instance, _python)
+        self._add(hidden, _numpy_global)
+        self._add(instance, _python_global)
+        self._add_methods(vars(np.random), hidden, _numpy_global)
+        self._add_methods(vars(random), instance, _python_global)
         for original in gc.get_objects():
             if original is not hidden and original is not instance:
                 self._add_existing(original)
@@ -362,7 +364,7 @@ class Replacements:
         """What takes the place of an object, or itself; a run restarts it from then."""
         restart = self.restarts.pop(id(bound), None)
         if restart is not None:
-            _held.append(restart)
+            _restarts.append(restart)
         return self.ours.get(id(bound), bound)
 
 
@@ -498,4 +500,4 @@ def recorded() -> Iterator[None]:
     finally:
         for undo in reversed(undone):
             undo()
-        _held.clear()
+        _restarts.clear()

@@ -98,6 +98,13 @@ class Coupling:
     seen: Transcript
     shifts: list[Shift]
     other: Transcript | None  #: the run on D' with the same views; None if none has
+    script: list[Draw]  #: the draws on D', as far as it repeats the run on D
+
+
+def _weight(event: Event) -> float:
+    """The shift that a ledger allows a draw; 1 where it states none."""
+    allowed = Shift(0, event, np.zeros(0)).declared
+    return allowed if 0 < allowed < math.inf else 1.0
 
 
 class Replay:
@@ -135,10 +142,10 @@ class Replay:
                 released = self.release(seen, now, script, t)
             if released is None:
                 never = Shift(t, self.m.ledger.events[-1], np.full(1, np.inf))
-                return Coupling(seen, [*shifts, never], None)
+                return Coupling(seen, [*shifts, never], None, script)
             shifts += released[0]
             now = released[1]
-        return Coupling(seen, shifts, self.run(1, script))
+        return Coupling(seen, shifts, self.run(1, script), script)
 
     def added(self, seen: Transcript, t: int) -> list[tuple[int, Event]]:
         """Draws behind view t that are added to something, with their events."""
@@ -201,7 +208,8 @@ class Replay:
         A view is affine in the noise; the slopes are measured, all at once where each
         number has separate noise.
         """
-        places = [place for place, _ in self.added(now, t)]
+        added = self.added(now, t)
+        places = [place for place, _ in added]
         size = sum(script[place].unit.size for place in places)
 
         def changed(units: Array) -> Array:
@@ -223,7 +231,12 @@ class Replay:
         slopes = np.column_stack([changed(unit) for unit in np.eye(size)])
         if not np.isfinite(slopes).all():
             return None
-        units: Array = np.linalg.lstsq(slopes, missed, rcond=1e-10)[0]
+        # Each of several draws takes a part of the shift by what the ledger allows it.
+        bounds = np.concatenate(
+            [np.full(script[place].unit.size, _weight(event)) for place, event in added]
+        )
+        shares = np.linalg.lstsq(slopes * bounds, missed, rcond=1e-10)[0]
+        units: Array = bounds * shares
         allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(now.views[t])
         remainder = np.abs(slopes @ units - missed)
         return units if (remainder <= allowed).all() else None
@@ -360,12 +373,13 @@ class Replay:
     def _is_top(self, place: int) -> bool:
         return bool(self.m.events) and isinstance(self.m.events[place], TopK)
 
-    def margins(self, seen: Transcript, t: int) -> list[Shift]:
+    def margins(self, seen: Transcript, script: list[Draw], t: int) -> list[Shift]:
         """How far the noise at which an entry wins selection t moves on D'.
 
-        For a few entries that win neither on D nor on D' without their own noise. A
-        shift is infinite if the noise of two entries, however large, leaves the same
-        winner, which can be one of them only.
+        By the ``script`` D' has released before what D has. Only a few entries are
+        tried, which win neither on D nor on D' without their own noise. A shift is
+        infinite if the noise of two entries, however large, leaves the same winner,
+        which can be one of them only.
         """
         place = seen.behind(t)[0]
         shifts = list[Shift]()
@@ -374,23 +388,28 @@ class Replay:
         event = max(self.m.selections, key=lambda e: e.sensitivity / e.scale)
         coordinates = np.random.default_rng(self.seed).permutation(noise.unit.size)
         for coordinate in coordinates[:_ENTRIES]:
-            bare = list(seen.draws)
-            bare[place] = raised(noise, coordinate, -noise.unit.flat[coordinate])
-            wins = partial(
-                self.selected, script=bare, t=t, place=place, coordinate=coordinate
-            )
-            unforced = {wins(which, by=0.0) for which in (0, 1)}
+            bare = raised(noise, coordinate, -noise.unit.flat[coordinate])
+            sides = [
+                partial(
+                    self.selected,
+                    which,
+                    [*draws[:place], bare, *draws[place + 1 :]],
+                    t,
+                    place,
+                    coordinate,
+                )
+                for which, draws in enumerate((seen.draws, script))
+            ]
+            unforced = {wins(by=0.0) for wins in sides}
             forced = [
-                {wins(which, by=sign * DECIDING_NOISE) for which in (0, 1)}
-                for sign in (1, -1)
+                {wins(by=sign * DECIDING_NOISE) for wins in sides} for sign in (1, -1)
             ]
             if unforced == forced[0] == forced[1]:
                 idle.append(unforced)
             for sign, names in zip((1.0, -1.0), forced, strict=True):
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
-                sides = (partial(wins, which) for which in (0, 1))
-                raise_d, raise_d_prime = (threshold(s, sign, *names) for s in sides)
+                raise_d, raise_d_prime = (threshold(w, sign, *names) for w in sides)
                 shifts.append(Shift(t, event, np.array([raise_d_prime - raise_d])))
         never = Shift(t, event, np.full(1, np.inf))
         is_stuck = any(idle.count(names) > 1 for names in idle)

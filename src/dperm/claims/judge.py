@@ -12,7 +12,7 @@ import pandas as pd
 
 from dperm.claims.claims import Claim, groups
 from dperm.claims.number import Missing, MissingRow, Number, Undefined
-from dperm.claims.words import Tables, Words, evaluated, matching
+from dperm.claims.words import Tables, Words, evaluated, matching, unlike
 
 Arguments = dict[str, Callable[..., Any]]  # of proofs, by name
 
@@ -20,17 +20,17 @@ Arguments = dict[str, Callable[..., Any]]  # of proofs, by name
 class Verdict(StrEnum):
     """Verdict on a claim, from best to worst of several groups."""
 
-    HOLDS = "reproduced"
-    NEARLY = "in part"
-    OPEN = "undecided"
-    PENDING = "not run"
-    FAILS = "contradicted"
-    NOTHING = "uninformative"
+    REPRODUCED = "reproduced"
+    IN_PART = "in part"
+    UNDECIDED = "undecided"
+    NOT_RUN = "not run"
+    CONTRADICTED = "contradicted"
+    UNINFORMATIVE = "uninformative"
 
 
-HOLDS, NEARLY, OPEN, PENDING, FAILS, NOTHING = Verdict
+REPRODUCED, IN_PART, UNDECIDED, NOT_RUN, CONTRADICTED, UNINFORMATIVE = Verdict
 VERDICTS = tuple(Verdict)
-SUPPORTED = (HOLDS, NEARLY)
+SUPPORTED = (REPRODUCED, IN_PART)
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,12 @@ def judged(
     are ``whole`` and a table that is there lacks a group.
     """
     finding = _by_readings(claim, tables, arguments, whole)
-    if finding.verdict != FAILS or not claim.defence:
+    if finding.verdict != CONTRADICTED or not claim.defence:
         return finding
     answer = _by_readings(claim.answer, tables, arguments, whole)
-    verdict = {HOLDS: NEARLY, NOTHING: OPEN}.get(answer.verdict, answer.verdict)
+    verdict = {REPRODUCED: IN_PART, UNINFORMATIVE: UNDECIDED}.get(
+        answer.verdict, answer.verdict
+    )
     return replace(finding, verdict=verdict, answer=answer)
 
 
@@ -76,15 +78,16 @@ def _by_readings(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
     findings = {
-        name: _under_one(reading, tables, arguments, whole)
+        name: _against_nulls(reading, tables, arguments, whole)
         for name, reading in claim.read().items()
     }
     return _of_readings(claim, findings) if claim.readings else findings[""]
 
 
-def _under_one(
+def _against_nulls(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
+    """The finding on one reading: uninformative if a null of the claim does as well."""
     finding = _combined(claim, tables, arguments, claim.estimate, whole=whole)
     # A number without an interval decides nothing, but its null may hold all the same.
     is_bare = any(number.bare for number in finding.numbers.values())
@@ -96,7 +99,7 @@ def _under_one(
         ).verdict
         better = min(verdict_of_null, finding.verdict, key=VERDICTS.index)
         if verdict_of_null in SUPPORTED and better == verdict_of_null:
-            return replace(finding, verdict=NOTHING, reason=worded(null))
+            return replace(finding, verdict=UNINFORMATIVE, reason=worded(null))
     return finding
 
 
@@ -112,14 +115,14 @@ def _combined(
 
     ``own_numbers`` are the claim's numbers, for its null.
     """
-    finding = Finding(OPEN, numbers={}, absent={}, idle={})
+    finding = Finding(UNDECIDED, numbers={}, absent={}, idle={})
     try:
         table = tables(claim.table) if claim.table else pd.DataFrame()
         rows = matching(table, claim.rows) if claim.table else table
     except Missing as error:
         if whole and isinstance(error, MissingRow):
             raise
-        return replace(finding, verdict=PENDING, reason=str(error))
+        return replace(finding, verdict=NOT_RUN, reason=str(error))
     for point in groups(claim.each):
         name = ", ".join(map(worded, point.values()))
         reasons = [claim.without.get(str(cell)) for cell in point.values()]
@@ -146,7 +149,8 @@ def _combined(
             finding.idle[name] = str(error)
         except Missing as error:
             if whole and isinstance(error, MissingRow):
-                raise MissingRow(f"{name}: {error}" if name else str(error)) from None
+                words_of_group = [name, f"{error}{unlike(table, claim.rows | point)}"]
+                raise MissingRow(": ".join(filter(None, words_of_group))) from None
             finding.absent[name] = str(error)
     return combined(claim, finding)
 
@@ -164,18 +168,20 @@ def verdict_of(claim: Claim, number: Number) -> Verdict:
     Nothing is decided by a number whose interval is not known.
     """
     if number.bare:
-        return OPEN
+        return UNDECIDED
     low, high, loose_low, loose_high = claim.range
     if loose_low <= number.low and number.high <= loose_high:
-        return HOLDS if low <= number.value <= high else NEARLY
-    return FAILS if number.high < loose_low or number.low > loose_high else OPEN
+        return REPRODUCED if low <= number.value <= high else IN_PART
+    if number.high < loose_low or number.low > loose_high:
+        return CONTRADICTED
+    return UNDECIDED
 
 
 def badness(claim: Claim, number: Number) -> tuple[int, float]:
     """How far from holding a number is; the largest is the worst."""
     low, high, *_ = claim.range
-    apart = max(number.value - high, low - number.value)
-    return VERDICTS.index(verdict_of(claim, number)), apart
+    distance = max(number.value - high, low - number.value)
+    return VERDICTS.index(verdict_of(claim, number)), distance
 
 
 def combined(claim: Claim, seen: Finding) -> Finding:
@@ -187,14 +193,13 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     numbers = seen.numbers
     total = len(seen.numbers) + len(seen.missing)
     if not total:
-        return replace(seen, verdict=NOTHING, reason=f"nowhere {claim.only}")
+        return replace(seen, verdict=UNINFORMATIVE, reason=f"nowhere {claim.only}")
     if not numbers:
-        return replace(seen, verdict=PENDING if seen.absent else OPEN)
-    dull = (
-        NEARLY if claim.required == "all" and 2 * len(seen.missing) <= total else OPEN
-    )
+        return replace(seen, verdict=NOT_RUN if seen.absent else UNDECIDED)
+    are_few_missing = claim.required == "all" and 2 * len(seen.missing) <= total
+    verdict_of_idle = IN_PART if are_few_missing else UNDECIDED
     verdicts = [verdict_of(claim, number) for number in numbers.values()]
-    verdicts += [PENDING] * len(seen.absent) + [dull] * len(seen.idle)
+    verdicts += [NOT_RUN] * len(seen.absent) + [verdict_of_idle] * len(seen.idle)
     verdicts.sort(key=VERDICTS.index)
     share = {"all": 1.0, "any": 0.0}.get(str(claim.required))
     share = float(claim.required) if share is None else share
@@ -212,38 +217,40 @@ def _of_readings(claim: Claim, findings: dict[str, Finding]) -> Finding:
     some do, one that is undecided if that is why, and else the one nearest to holding.
     """
     verdicts = {name: finding.verdict for name, finding in findings.items()}
-    held = [name for name, verdict in verdicts.items() if verdict in SUPPORTED]
+    supported = [name for name, verdict in verdicts.items() if verdict in SUPPORTED]
     tried = [
-        n
-        for n, finding in findings.items()
-        if finding.number or finding.verdict == NOTHING
+        name
+        for name, finding in findings.items()
+        if finding.number or finding.verdict == UNINFORMATIVE
     ]
+    are_all_supported = len(supported) == len(findings)
     if not tried:
-        verdict = PENDING if PENDING in verdicts.values() else OPEN
-    elif len(held) == len(findings):
+        verdict = NOT_RUN if NOT_RUN in verdicts.values() else UNDECIDED
+    elif are_all_supported:
         verdict = max(verdicts.values(), key=VERDICTS.index)
-    elif held:
-        verdict = NEARLY
-    elif {verdicts[name] for name in tried} == {NOTHING}:
-        verdict = NOTHING
+    elif supported:
+        verdict = IN_PART
+    elif {verdicts[name] for name in tried} == {UNINFORMATIVE}:
+        verdict = UNINFORMATIVE
     else:  # a reading that is undecided or uninformative is not refuted
-        unsure = {OPEN, NOTHING} & {*verdicts.values()} or len(tried) < len(findings)
-        verdict = OPEN if unsure else FAILS
-    deciding = [*held, *tried, *findings][0]
-    if len(held) == len(findings):
-        deciding = max(held, key=lambda name: VERDICTS.index(verdicts[name]))
-    elif verdict == OPEN:
-        open_ones = [name for name in tried if verdicts[name] == OPEN]
-        deciding = [*open_ones, deciding][0]
-    elif verdict == FAILS:
+        is_refuted = len(tried) == len(findings)
+        is_refuted &= not {UNDECIDED, UNINFORMATIVE} & {*verdicts.values()}
+        verdict = CONTRADICTED if is_refuted else UNDECIDED
+    deciding = [*supported, *tried, *findings][0]
+    if are_all_supported:
+        deciding = max(supported, key=lambda name: VERDICTS.index(verdicts[name]))
+    elif verdict == UNDECIDED:
+        undecided = [name for name in tried if verdicts[name] == UNDECIDED]
+        deciding = [*undecided, deciding][0]
+    elif verdict == CONTRADICTED:
         read = claim.read()
-        deciding = min(tried, key=lambda name: _apart(read[name], findings[name]))
+        deciding = min(tried, key=lambda name: _distance(read[name], findings[name]))
     return replace(
         findings[deciding], verdict=verdict, readings=verdicts, shown=deciding
     )
 
 
-def _apart(claim: Claim, finding: Finding) -> tuple[int, float]:
+def _distance(claim: Claim, finding: Finding) -> tuple[int, float]:
     """How far from holding a reading is."""
     if finding.number is None:
         return VERDICTS.index(finding.verdict), math.inf

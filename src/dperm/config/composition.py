@@ -37,6 +37,7 @@ from dperm.config.locate import (
     available,
     conf_dir,
     conf_file,
+    conf_files,
     group_file,
 )
 from dperm.config.scope import unwatched
@@ -222,6 +223,7 @@ def contents(file: str) -> dict[str, Any]:
     if not content or not isinstance(content, dict):
         raise ConfigError(f"{where}: expected keys and values, name first of all")
     if file != ROOT:
+        _add_products(file, content)
         settings = {
             key: setting for key, setting in content.items() if key != "defaults"
         }
@@ -229,6 +231,26 @@ def contents(file: str) -> dict[str, Any]:
         check(settings, kind, f"{where}: ", is_whole=False)
         _check_defaults(file, content)
     return content
+
+
+def _add_products(file: str, content: dict[str, Any]) -> None:
+    """Add to a paper what files of its folder name: ``figures/<name>.yaml`` and such.
+
+    So a figure is added to a paper of the package without a copy of its YAML.
+    """
+    folder, _, name = file.rpartition("/")
+    for kind, section in schema.PRODUCTS.items() if name == "paper.yaml" else ():
+        for path in conf_files(f"{folder}/{kind}"):
+            where = f"conf/{folder}/{kind}/{path.name}"
+            with unwatched:
+                added = load_yaml(where, path.read_bytes())
+            check(added, section, f"{where}: ")
+            products = content.get(kind) or {}
+            if path.stem in products:
+                raise ConfigError(
+                    f"{where}: expected another name, found one that the paper has"
+                )
+            content[kind] = {**products, path.stem: added}
 
 
 def _check_defaults(file: str, content: dict[str, Any]) -> None:

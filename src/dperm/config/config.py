@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm.config import grid, run_spec, schema, scope
-from dperm.config.locate import ConfigError, available, conf_file, group_file
+from dperm.config.locate import RESERVED, ConfigError, available, conf_file, group_file
 from dperm.config.validation import check, key_of, one_of
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
@@ -238,6 +238,11 @@ def _check_section(
         where = f"conf/{group_file(group, name)}: name"
         raise ConfigError(f"{where}: expected {name}, found {section.name!r}")
     if group == "paper":
+        if name in RESERVED or name in available("scale"):
+            raise ConfigError(
+                f"conf/{group_file(group, name)}: name: expected another, found "
+                f"{name!r}, a word of the command line or a folder of results"
+            )
         replaced = {"paper.problems", "paper.small_problems"} & {
             *map(key_of, overrides)
         }
@@ -267,6 +272,11 @@ def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
     for key, file in (files | {"claims": paper.claims}).items():
         if file and paper_file(paper, file) is None:
             raise ConfigError(f"{where}: {key}: no file conf/paper/{paper.name}/{file}")
+    for source in paper.printed_numbers:
+        key = f"{where}: printed_numbers"
+        printed_table = source.paper_table or source.table
+        one_of(f"{key}.table", source.table, paper.tables)
+        one_of(f"{key}.paper_table", printed_table, paper.published)
 
 
 def paper_file(paper: schema.Paper, name: str) -> Path | None:

@@ -21,6 +21,34 @@ from dperm.names import home as home
 IN_KEYS = "nothing"  # a key has the settings that come out of it
 _IS_PACKAGED = ContextVar("_IS_PACKAGED", default=False)  # see ``packaged_alone``
 ROOT = "config.yaml"
+OWN = "own"  # below results/: rows on problems that are no paper's
+# Names that no paper may have: commands, targets, and folders beside those of papers.
+RESERVED = {
+    "accept-code",
+    "all",
+    "audit",
+    "claims",
+    "comparison",
+    "complete",
+    "draw",
+    "evaluate",
+    "fetch",
+    "figure",
+    "optimum",
+    "own",
+    "prepare",
+    "privacy",
+    "readme",
+    "report",
+    "shared",
+    "solve",
+    "sweep",
+    "table",
+    "timing",
+    "try",
+    "tune",
+    "verify",
+}
 GROUPS = ("paper", "problem", "solver", "scale", "dataset")
 
 
@@ -72,6 +100,14 @@ def conf_file(name: str) -> Path | None:
     """A file of the configuration by its path below ``conf/``; None if missing."""
     paths = (folder / name for folder in conf_dirs())
     return next((path for path in paths if path.is_file()), None)
+
+
+def conf_files(folder: str) -> list[Path]:
+    """The YAML files in a folder by its path below ``conf/``, one of each name."""
+    paths: dict[str, Path] = {}
+    for conf in reversed(conf_dirs()):
+        paths |= {path.name: path for path in sorted(conf.glob(f"{folder}/*.yaml"))}
+    return [paths[name] for name in sorted(paths)]
 
 
 def available(group: str) -> list[str]:

@@ -35,17 +35,18 @@ class RunSpec:
     """
 
     config: schema.Config
-    key: str  #: of the job
+    job: str  #: its name, as in the list of jobs
+    key: str  #: of the job; solvers of one setting share it
 
     def write(self, sections: Path) -> None:
         """Write it with the path of the file of sections."""
         content = {"config": asdict(self.config), "sections": str(sections)}
-        store.write_text(path_of(self.key), json.dumps(content))
+        store.write_text(path_of(self.job, self.key), json.dumps(content))
 
 
-def path_of(key: str) -> Path:
-    """The file of the job with a key."""
-    return FOLDER / "jobs" / f"{key}.json"
+def path_of(job: str, key: str) -> Path:
+    """The file of a job, by its name and key."""
+    return FOLDER / "jobs" / f"{job.replace('/', '.')}-{key}.json"
 
 
 def told(words: Sequence[str]) -> schema.Config | None:

@@ -23,6 +23,18 @@ from dperm.privacy import accountants as calibrations
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
 GIVEN = ""  # in place of a value that every YAML gives
+# Columns of all rows of sweeps, whose names no axis may have.
+COLUMNS = {
+    "paper",
+    "sweep",
+    "replicate",
+    "seed",
+    "commit",
+    "versions",
+    "config_digest",
+    "status",
+    "seconds",
+}
 SOURCES = {  # origins of sources to their keys; members may be left out
     "file": ("files", "members"),
     "mirror": ("files", "members"),
@@ -32,6 +44,7 @@ SOURCES = {  # origins of sources to their keys; members may be left out
     "sklearn": ("loader",),
     "synthetic": ("generator", "options"),
 }
+QUANTITIES = ("errors", "deviations", "counts", "seconds")  # that a paper prints
 
 
 def same(check: Callable[[Any], Any]) -> AfterValidator:
@@ -84,9 +97,19 @@ def _run(spec: Any) -> None:
 
 def _swept(spec: Any) -> None:
     points = grid.points(spec, "", axes=None)
+    for axis in sorted(COLUMNS & {name for point in points for name in point}):
+        raise ValueError(
+            f".{axis}: expected another name, as all rows have a column {axis}"
+        )
     for group in ("problem", "solver"):  # axes that name something
-        for name in grid.values(points, group):
-            one_of(f".{group}", name, available(group))
+        try:
+            for name in grid.values(points, group):
+                one_of(f".{group}", name, available(group))
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; an axis {group!r} has files of conf/{group}, one of "
+                "another name has any values"
+            ) from None
 
 
 def _below(paths: Sequence[str]) -> None:
@@ -275,9 +298,7 @@ class RunSection(Part):
 class Sweep(Part):
     """An experiment other than a tuned grid: a function, called at every point."""
 
-    function: Text = (
-        GIVEN  # a function of the paper's sweeps.py, or of dperm.papers.shared
-    )
+    function: Text = GIVEN  # a function of the paper's sweeps.py, or of all papers
     grid: SweepGrid = GIVEN  # axes of any name
     # the grid at scales smoke and quickstart; None: the same
     small: SweepGrid | None = None
@@ -309,6 +330,21 @@ class Product(Part):
 
 
 @dataclass(frozen=True)
+class PrintedNumbers(Part):
+    """Columns of one of its tables: what the paper prints, and what we found."""
+
+    quantity: Annotated[str, among(*QUANTITIES)] = GIVEN
+    table: Name = GIVEN
+    printed: Text = GIVEN  # column
+    ours: Text = GIVEN  # column
+    low: str = ""  # columns of the interval of ours
+    high: str = ""
+    rows: dict[str, str] = field(default_factory=dict)  # column: its value in them
+    paper_table: str = ""  # what the paper calls the table, if another name
+    reading: str = ""  # a sentence for readers where the paper does not say what it is
+
+
+@dataclass(frozen=True)
 class Paper(Part):
     """Problems, solvers, grids, figures, tables and claims of one paper."""
 
@@ -332,6 +368,7 @@ class Paper(Part):
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files in its folder
+    printed_numbers: list[PrintedNumbers] = field(default_factory=list)
     claims: str | None = None  # a YAML file in its folder: claims and their tests
     thresholds: str = ""  # when those of its claims were set; shown in the report
 
@@ -407,6 +444,7 @@ class Config(Settings):
     solver: Solver = field(default_factory=Solver)
 
 
+PRODUCTS: dict[str, type] = {"sweeps": Sweep, "figures": Product, "tables": Product}
 GROUPS: dict[str, type] = {
     "paper": Paper,
     "problem": ProblemSection,

@@ -92,7 +92,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     folder = fetched_folder(dataset.name, data)
     with store.locked(folder):
         old_record = _sound_record(dataset, data)
-        origin = made_of(dataset, data.mirror)
+        origin = source_digest(dataset, data.mirror)
         # Files of one's own are read again even where a digest says what is in them.
         is_own = any(source.origin == "file" for source in dataset.sources)
         is_known = dataset.digest is not None and not is_own
@@ -146,7 +146,7 @@ def _sound_record(dataset: Dataset, data: Data) -> FetchRecord | None:
     return None
 
 
-def made_of(dataset: Dataset, mirror: str | None = None) -> str:
+def source_digest(dataset: Dataset, mirror: str | None = None) -> str:
     """Digest of the section of a data set and of the user's own files in it.
 
     Where no digest of its arrays is declared, the code that reads it and the files of a

@@ -240,35 +240,35 @@ def _replaced_rows(
 
 
 def _listed(grid: np.ndarray, entry: Any, at: int) -> list[list[Any]]:
-    made = grid.tolist()
-    made[at][1] = entry
-    return made
+    rows = grid.tolist()
+    rows[at][1] = entry
+    return rows
 
 
 def _mapped(grid: np.ndarray, entry: Any, at: int) -> dict[str, list[Any]]:
-    made = _listed(grid, entry, at)
-    return {name: [row[place] for row in made] for place, name in enumerate("abc")}
+    rows = _listed(grid, entry, at)
+    return {name: [row[place] for row in rows] for place, name in enumerate("abc")}
 
 
 def _object_array(grid: np.ndarray, entry: Any, at: int) -> np.ndarray:
-    made = grid.astype(object)
-    made[at, 1] = None
-    made.ravel()[at * P + 1 : at * P + 2] = _alone(entry)
-    return made
+    objects = grid.astype(object)
+    objects[at, 1] = None
+    objects.ravel()[at * P + 1 : at * P + 2] = _alone(entry)
+    return objects
 
 
 def _alone(entry: Any) -> np.ndarray:
     """An array (1,) of one object, whatever it is."""
-    made = np.empty(1, dtype=object)
-    made[0] = entry
-    return made
+    objects = np.empty(1, dtype=object)
+    objects[0] = entry
+    return objects
 
 
 def _object_labels(labels: list[Any], entry: Any, at: int) -> np.ndarray:
-    made = np.empty(N, dtype=object)
-    made[:] = labels
-    made[at] = entry
-    return made
+    objects = np.empty(N, dtype=object)
+    objects[:] = labels
+    objects[at] = entry
+    return objects
 
 
 def _label_list(labels: list[Any], entry: Any, at: int) -> list[Any]:
@@ -286,9 +286,9 @@ def _typed_labels(labels: np.ndarray, entry: float, at: int) -> np.ndarray:
 
 
 def _masked(grid: np.ndarray, entry: float, at: int) -> np.ma.MaskedArray:
-    made = np.ma.masked_array(_typed(grid, entry, at))
-    made[at, 1] = np.ma.masked
-    return made
+    masked = np.ma.masked_array(_typed(grid, entry, at))
+    masked[at, 1] = np.ma.masked
+    return masked
 
 
 GRIDS: dict[str, Callable[..., Any]] = {

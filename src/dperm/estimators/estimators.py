@@ -562,8 +562,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
         scores = self._scores(X)
         single = scores.shape[1] == 1
         best = (scores[:, 0] > 0).astype(int) if single else scores.argmax(axis=1)
-        found: np.ndarray = self.classes_[best]
-        return found
+        classes: np.ndarray = self.classes_[best]
+        return classes
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -574,8 +574,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             scores = np.column_stack((-scores, scores))
-        found: np.ndarray = softmax(log_expit(scores), axis=1)
-        return found
+        shares: np.ndarray = softmax(log_expit(scores), axis=1)
+        return shares
 
 
 @dataclass(eq=False, repr=False)
@@ -630,8 +630,8 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels of records X (n, p), within their range; shape (n,)."""
-        found, label = self._scores(X)[:, 0], self._ranges[1]
-        return np.clip(found, label.low, label.high)
+        label = self._ranges[1]
+        return np.clip(self._scores(X)[:, 0], label.low, label.high)
 
 
 @overload

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +24,7 @@ from dperm.audit.solvers import mechanisms
 from dperm.config import schema
 from dperm.config.config import papers
 from dperm.config.locate import ConfigError, available
+from dperm.config.validation import key_of
 from dperm.estimators import audited
 from dperm.experiments import inputs, plan, results
 from dperm.experiments.capabilities import obstacle
@@ -199,13 +200,14 @@ def report(config: schema.Config) -> None:
     """
     module, options, problem = _request(config)
     family = registry.family(module)
+    _refuse_unread(config.overrides, config.solver.name, family)
     asked = config.setting.calibration
     kinds = [*config.paper.calibrations, asked]
     own_noise = config.setting.noise_multiplier
     arguments: tuple[Any, ...] = (Scaled(problem),)
     if family == "full_batch":  # no paper has printed a formula for one
-        kinds = [STRICT]
-        asked = STRICT
+        asked = STRICT if asked == PAPER else asked
+        kinds = [STRICT, asked]
     else:
         arguments = (
             problem,
@@ -257,6 +259,26 @@ def report(config: schema.Config) -> None:
             size = f"scale {event.scale:.5g} in units of "
         print(f"{type(event).__name__} x {event.count}: {size}{event.unit}")
         print(f"    {event.source}")
+
+
+def _refuse_unread(overrides: Sequence[str], solver: str, family: str) -> None:
+    """Refuse keys of ``setting`` on which the cost of a solver does not depend."""
+    read = {"calibration", "noise_multiplier", "passes"}
+    if family == "full_batch":
+        read -= {"passes"}
+    for text in overrides:
+        _, _, name = key_of(text).partition("setting.")
+        if name and name not in read:
+            names = ", ".join(sorted(read))
+            raise ConfigError(
+                f"{text}: {solver} costs the same whatever it is: expected "
+                f"one of {names}"
+            )
+        if text == f"setting.calibration={PAPER}" and family == "full_batch":
+            raise ConfigError(
+                f"{text}: no paper prints a formula for {solver}: expected "
+                f"{STRICT}, or a module of yours"
+            )
 
 
 def _request(config: schema.Config) -> tuple[ModuleType, Any, Problem]:

@@ -198,7 +198,7 @@ def load_job(config: schema.Config) -> SolverJob:
     name = solver.algorithm
     noise = digests.noise(name, config.paper.calibrations, spec.loss)
     code = CodeDigests(digests.solver(name, spec.loss), noise)
-    folder = Path(config.output.results, *names[:3])
+    folder = plan.run_folder(config.paper, config.output, *names[1:3])
     return SolverJob(names, name, *loaded, code, config.seed, folder, config.workers)
 
 

@@ -20,7 +20,7 @@ from dperm.config.validation import one_of
 from dperm.experiments import plan
 from dperm.experiments.results import sweep_path
 from dperm.names import hint
-from dperm.storage.closure import functions
+from dperm.storage.closure import functions, is_beside
 
 # Of products, in a run.
 FORMATS = {"figures": ("png", "csv"), "tables": ("csv",)}
@@ -59,30 +59,41 @@ def chosen(paper: schema.Paper, kind: str, product: str | None) -> dict[str, Any
 
 
 def modules(paper: str, kind: str) -> list[str]:
-    """Modules of figures, tables or sweeps: the paper's own, then the shared."""
-    candidates = (f"dperm.papers.{paper}.{kind}", f"dperm.papers.shared.{kind}")
+    """Modules of figures, tables or sweeps: the paper's own, then those of all."""
+    folders = (paper, "shared", "comparison")
+    candidates = (f"dperm.papers.{folder}.{kind}" for folder in folders)
     return [module for module in candidates if functions(module)]
 
 
-def module_of(paper: str, kind: str, name: str, where: str = "") -> str:
-    """The module with the function of a kind, without importing it; own ones first.
+def place_of(paper: str, kind: str, name: str, where: str = "") -> str:
+    """``module:function`` of a function of a kind, without importing it.
+
+    The ``name`` is that of a function of the paper, or else of all papers, or it is
+    ``module:function`` of a module beside ``conf/``.
 
     Raises ConfigError if there is no such function, of the file and ``where``.
     """
     places: dict[str, str] = {}
     for module in reversed(modules(paper, kind)):
-        places |= dict.fromkeys(functions(module), module)
+        places |= {each: f"{module}:{each}" for each in functions(module)}
+    own, _, function = name.rpartition(":")
+    if own and is_beside(own) and function in functions(own):
+        return name
     file = f"conf/{group_file('paper', paper)}"
-    one_of(f"{file}: {where or kind}.function", name, sorted(places))
+    place = f"{file}: {where or kind}.function"
+    try:
+        one_of(place, name, sorted(places))
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}; or module:function, of a module beside conf/"
+        ) from None
     return places[name]
 
 
 def function_of(paper: str, kind: str, name: str) -> Callable[..., Any]:
-    """The function of a kind, from the paper's own module or the shared one.
-
-    Raises ConfigError if there is no function of that name.
-    """
-    return getattr(importlib.import_module(module_of(paper, kind, name)), name)
+    """The function of a kind. Raises ConfigError if there is none of that name."""
+    module, _, function = place_of(paper, kind, name).partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def called(
@@ -100,9 +111,10 @@ def entry_of(paper: schema.Paper, kind: str, name: str) -> str:
     Raises ConfigError if there is no such function, or it does not take the options.
     """
     spec = getattr(paper, kind)[name]
-    module = module_of(paper.name, kind, spec.function, f"{kind}.{name}")
+    place = place_of(paper.name, kind, spec.function, f"{kind}.{name}")
+    module, _, function = place.partition(":")
     where = f"conf/{group_file('paper', paper.name)}: {kind}.{name}.options"
-    takes = functions(module)[spec.function]
+    takes = functions(module)[function]
     _check_options(takes, spec.options, PASSED[kind], where)
     if kind != "sweeps":
         if not spec.sweeps and "swept" in (argument.arg for argument in takes.args):
@@ -117,7 +129,7 @@ def entry_of(paper: schema.Paper, kind: str, name: str) -> str:
     if "published" in spec.options:
         published = list(paper.published)
         one_of(f"{where}.published", spec.options["published"], published)
-    return f"{module}:{spec.function}"
+    return place
 
 
 def _check_options(

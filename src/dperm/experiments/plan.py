@@ -4,11 +4,41 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from dperm.config import grid, schema
 from dperm.config.config import read
-from dperm.config.locate import ConfigError, group_file
+from dperm.config.locate import OWN, ConfigError, available, group_file, own_conf
+from dperm.storage.closure import unwatched
+
+
+def papers_here(folder: Path) -> list[str]:
+    """The papers of a folder: of one of a user's own those that lie or ran in it.
+
+    ``folder`` is that of results. Without a ``conf/`` of one's own it is all papers.
+    """
+    own = own_conf()
+    names = available("paper")
+    if own is None:
+        return names
+    return [
+        name
+        for name in names
+        if (own / group_file("paper", name)).is_file() or (folder / name).is_dir()
+    ]
+
+
+def run_folder(
+    paper: schema.Paper, output: schema.Output, problem: str, solver: str
+) -> Path:
+    """The folder of a solver's rows on a problem.
+
+    It is the paper's for a problem of the paper, else one for problems of users.
+    """
+    with unwatched:  # no number depends on where rows are
+        is_of_paper = problem in (*paper.problems, *paper.small_problems)
+    return Path(output.results, paper.name if is_of_paper else OWN, problem, solver)
 
 
 def runs(paper: schema.Paper) -> list[tuple[str, str]]:

@@ -205,8 +205,7 @@ def drawing(paper: schema.Paper, kind: str, name: str, stage: str) -> list[str]:
 def entry_of(paper: schema.Paper, kind: str, name: str) -> str:
     """The entry point of the function of a figure, a table or a sweep of a paper."""
     function = getattr(paper, kind)[name].function
-    module = makers.module_of(paper.name, kind, function, f"{kind}.{name}")
-    return f"{module}:{function}"
+    return makers.place_of(paper.name, kind, function, f"{kind}.{name}")
 
 
 # --- figures and tables ---------------------------------------------------------------

@@ -20,6 +20,7 @@ import pandas as pd
 from dperm import data
 from dperm.config import grid, schema
 from dperm.config.config import read
+from dperm.config.locate import OWN
 from dperm.config.scope import Scope, view
 from dperm.experiments import checks, digests, makers, meter, plan, scopes, trace
 from dperm.experiments import tune as tuning
@@ -75,7 +76,7 @@ def _rows_in(
 ) -> Path:
     """Write a table of rows; where there are no data, of the reason."""
     names = plan.names_of(config.paper, config.problem.name, config.solver)
-    folder = Path(config.output.results, *names[:3])
+    folder = plan.run_folder(config.paper, config.output, *names[1:3])
     with store.locked(folder):
         scope = scopes.scope("solve " + "/".join(names[:3]), scopes.solved(config))
         try:
@@ -96,8 +97,9 @@ def _watched(config: schema.Config, scope: Scope) -> Iterator[schema.Config]:
     kinds = config.paper.calibrations
     chosen = (config.solver.algorithm, kinds, config.problem.loss)
     behind = functools.partial(digests.solved, SOLVING, *chosen)
-    rows = Path(config.output.results, config.paper.name)
-    with trace.kept(scope, [rows, Path(config.data.dir)], behind):
+    results = Path(config.output.results)
+    folders = [results / config.paper.name, results / OWN, Path(config.data.dir)]
+    with trace.kept(scope, folders, behind):
         yield view(config, "", scope)
 
 

@@ -324,8 +324,8 @@ LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a s
 
 
 def _curve(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
-    spacing = max(1, len(rows) // 8)
-    axes.plot(rows["x"], rows["mean"], label=label, ms=3.5, markevery=spacing, **style)
+    marks: Any = {"markersize": 3.5, "markevery": max(1, len(rows) // 8)}
+    axes.plot(rows["x"], rows["mean"], label=label, **marks | style)
     ends = rows["min"], rows["max"]
     axes.fill_between(rows["x"], *ends, color=style["color"], alpha=0.12, linewidth=0)
 

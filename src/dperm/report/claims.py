@@ -19,13 +19,13 @@ import pandas as pd
 from dperm.claims import claims, words
 from dperm.claims.claims import Claim
 from dperm.claims.judge import (
-    FAILS,
-    HOLDS,
-    NEARLY,
-    NOTHING,
-    OPEN,
-    PENDING,
+    CONTRADICTED,
+    IN_PART,
+    NOT_RUN,
+    REPRODUCED,
     SUPPORTED,
+    UNDECIDED,
+    UNINFORMATIVE,
     Finding,
     badness,
     judged,
@@ -104,8 +104,7 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
     def unknown(name: str) -> pd.DataFrame:
         raise MissingRow(name)
 
-    settings = configuration.settings(overrides)
-    for paper in texts.papers(settings.scale, overrides):
+    for paper in texts.papers(configuration.settings(overrides)):
         if paper.name in names:
             load(paper, unknown)
 
@@ -191,7 +190,7 @@ def judged_all(config: schema.Config) -> tuple[list[texts.Row], list[str]]:
     rows: list[texts.Row] = []
     faults: list[str] = []
     is_whole = not config.scale.folder
-    for paper in texts.papers(config.scale, config.overrides):
+    for paper in texts.papers(config):
         log.info("  judging %s", paper.name)
         try:
             rows += judged_paper(paper, config.output, is_whole)
@@ -223,8 +222,9 @@ def judged_paper(
         try:
             finding = judged(claim, ours, follow, whole=is_whole)
         except MissingRow as error:
-            raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
-        printed = Finding(PENDING)
+            key = "each" if claim.each else "rows"
+            raise ConfigError(f"{where}: {key}: {claim.table}: {error}") from None
+        printed = Finding(NOT_RUN)
         if claim.table:
             exact = [*claim.exact, *printed_columns]
             own_claim = replace(claim, defence={}, exact=exact)
@@ -234,11 +234,11 @@ def judged_paper(
                 "the authors' own numbers fail it; a range must allow what they print"
             )
             raise ConfigError(f"{where}: estimate: {text}: {printed.number}")
-        if finding.verdict == FAILS and not claim.defence:
+        if finding.verdict == CONTRADICTED and not claim.defence:
             text = "missing: nothing is contradicted before its authors' best answer"
             if is_whole:
                 raise ConfigError(f"{where}: defence: {text}")
-            finding = replace(finding, verdict=OPEN, reason=f"defence: {text}")
+            finding = replace(finding, verdict=UNDECIDED, reason=f"defence: {text}")
         yield row_of(paper.name, output, claim, finding, printed)
 
 
@@ -251,7 +251,7 @@ def fails_authors(printed: Finding) -> bool:
     if number is None or printed.verdict in SUPPORTED:
         return False
     spread_known = not (number.bare or number.is_exact) and number.low > 0
-    return printed.verdict == FAILS or spread_known
+    return printed.verdict == CONTRADICTED or spread_known
 
 
 def row_of(
@@ -277,7 +277,7 @@ def row_of(
         "reason": reason(reading, finding),
         "missing": "; ".join(finding.missing),
         "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
-        "cause": claims.CAUSES[claim.cause if finding.verdict != HOLDS else ""],
+        "cause": claims.CAUSES[claim.cause if finding.verdict != REPRODUCED else ""],
         "defence": answered(claim, finding),
         "misprint": claim.misprint,
     }
@@ -287,7 +287,7 @@ def row_of(
     if claim.kind != "cells":
         return row
     inside = [
-        verdict_of(reading, number) == HOLDS for number in finding.numbers.values()
+        verdict_of(reading, number) == REPRODUCED for number in finding.numbers.values()
     ]
     cells = number.of or len(inside)
     many = round(number.value * number.of) if number.of else sum(inside)
@@ -327,7 +327,7 @@ def answered(claim: Claim, finding: Finding) -> str:
     """What the authors may answer, and what becomes of it; empty without an answer."""
     if finding.answer is None:
         return ""
-    word = {FAILS: "fails too", HOLDS: "holds", NEARLY: "holds in part"}
+    word = {CONTRADICTED: "fails too", REPRODUCED: "holds", IN_PART: "holds in part"}
     outcome = word.get(finding.answer.verdict, str(finding.answer.verdict))
     number = f" ({finding.answer.number})" if finding.answer.number else ""
     return f"{claim.defence['statement']}: {outcome}{number}"
@@ -372,7 +372,7 @@ def reason(claim: Claim, finding: Finding) -> str:
     if finding.left_out:
         clauses.append(f"{finding.left_out} groups left out, where not {claim.only}")
     if finding.reason:
-        holds = finding.verdict == NOTHING and finding.numbers
+        holds = finding.verdict == UNINFORMATIVE and finding.numbers
         clauses.append("it holds for this too: " * bool(holds) + finding.reason)
     return "; ".join(clauses)
 
@@ -389,8 +389,10 @@ def _groups(claim: Claim, finding: Finding) -> Iterator[str]:
     total = len(finding.numbers) + len(finding.missing)
     if total > 1:
         verdicts = [verdict_of(claim, number) for number in numbers.values()]
-        counts = [f"{verdicts.count(HOLDS)} of {total} hold"]
-        counts += [f"{verdicts.count(v)} {v}" for v in (NEARLY, OPEN) if v in verdicts]
+        counts = [f"{verdicts.count(REPRODUCED)} of {total} hold"]
+        counts += [
+            f"{verdicts.count(v)} {v}" for v in (IN_PART, UNDECIDED) if v in verdicts
+        ]
         yield ", ".join(counts)
     worst = sorted(
         numbers, key=lambda name: badness(claim, numbers[name]), reverse=True

@@ -86,7 +86,7 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     folder = Path(output.results)
     answers = page.answers(config, claims, folder / "report")
     epsilons = proved_epsilons(folder)
-    papers = texts.papers(config.scale, config.overrides)
+    papers = texts.papers(config)
     papers_by_name = {paper.name: paper for paper in papers}
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes

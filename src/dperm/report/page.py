@@ -56,7 +56,7 @@ def answers(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.
     scale = config.scale
     all_papers = [
         _paper(paper, scale, config.output, claims, folder)
-        for paper in texts.papers(scale, config.overrides)
+        for paper in texts.papers(config)
     ]
     all_papers.sort(key=lambda paper: not paper["counted"])  # the arena comes last
     prices = true_epsilons(Path(config.output.results))

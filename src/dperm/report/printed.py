@@ -1,23 +1,25 @@
 """README's second picture: every number that the papers print, against ours.
 
-Ours are read from the tables of results, which hold the printed number beside it. A
-tuned error has the range in which 95 % of repeated tunings would print, from the table
-``law``, under the reading of the paper's claim that is shown. Left out are sizes of
-data sets, and zeros, which have no place on a log scale. The papers of DP-SkGD, DP-SCO
-and DP-BCFW print curves and formulas alone.
+A paper's YAML names the tables of results that hold a printed number beside ours
+(``printed_numbers``). A tuned error has the range in which 95 % of repeated tunings
+would print. Zeros have no place on a log scale.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from dperm.config import schema
+from dperm.config.locate import group_file
+from dperm.config.validation import one_of
 from dperm.plotting import drawing
+from dperm.plotting.tables import where
 
 COLUMNS = ["paper", "table", "what", "row", "printed", "ours", "low", "high", "p"]
 ERRORS = "errors"
@@ -25,7 +27,12 @@ DEVIATIONS = "deviations of five runs"
 COUNTS = "coordinates found"
 TIMES = "seconds, on another machine"
 LEVEL = 0.05  # of Holm's test over the errors of a table
-READ_AS = "DP-GCD's errors are read as means of new runs: its paper does not say."
+QUANTITIES = {  # label, by the word of the YAML
+    "errors": ERRORS,
+    "counts": COUNTS,
+    "deviations": DEVIATIONS,
+    "seconds": TIMES,
+}
 MARKS = {  # colour and marker
     ERRORS: ("#0072b2", "o"),
     COUNTS: ("#009e73", "s"),
@@ -35,60 +42,42 @@ MARKS = {  # colour and marker
 NAMES = ("problem", "algorithm", "passes")
 
 
-class PrintedColumn(NamedTuple):
-    """A pair of columns, printed and ours, of a table of results."""
-
-    paper: str
-    table: str
-    what: str
-    printed: str
-    ours: str
-    low: str = ""
-    high: str = ""
-    where: str = ""  # rows, as pandas' query
-    label: str = ""  # the paper's table, if ours has another name
-
-
-LAW = ("printed", "median", "q0.025", "q0.975")
-SOURCES = (
-    PrintedColumn("dpcd", "law", ERRORS, *LAW, "prints == 'least'", "table2"),
-    PrintedColumn("dpcd", "table2", DEVIATIONS, "published_std", "std"),
-    PrintedColumn("dpcd", "table3", TIMES, "published_mean", "mean"),
-    PrintedColumn("dpgcd", "law", ERRORS, *LAW, "prints == 'fresh'", "table3"),
-    PrintedColumn(
-        "dpgcd", "table3", COUNTS, "published_true_positives", "true_positives"
-    ),
-    PrintedColumn(
-        "dpgcd", "table3", COUNTS, "published_false_positives", "false_positives"
-    ),
-)
-
-
-def numbers(folder: Path) -> pd.DataFrame:
+def numbers(papers: Iterable[schema.Paper], folder: Path) -> pd.DataFrame:
     """Every printed number with ours, one a row; papers without tables have none.
 
     The ``folder`` of results has the tables of the papers.
     """
     frames = []
-    for source in SOURCES:
-        path = folder / source.paper / f"{source.table}.csv"
-        if path.is_file():
-            frames.append(_pairs(pd.read_csv(path), source))
+    for paper in papers:
+        for source in paper.printed_numbers:
+            path = folder / paper.name / f"{source.table}.csv"
+            if path.is_file():
+                frames.append(pairs(pd.read_csv(path), paper.name, source))
     if not frames:
         return pd.DataFrame(columns=COLUMNS)
     return pd.concat(frames, ignore_index=True)
 
 
-def _pairs(table: pd.DataFrame, source: PrintedColumn) -> pd.DataFrame:
-    table = table.query(source.where) if source.where else table
+def pairs(
+    table: pd.DataFrame, paper: str, source: schema.PrintedNumbers
+) -> pd.DataFrame:
+    """The rows of a table that hold a printed number, with ours.
+
+    Raises ConfigError if the table lacks a column that the paper's YAML names.
+    """
+    key = f"conf/{group_file('paper', paper)}: printed_numbers of {source.table}"
+    columns = (source.printed, source.ours, source.low, source.high, *source.rows)
+    for column in filter(None, columns):
+        one_of(key, column, table.columns)
+    table = where(table, **source.rows)
     table = table[table[source.printed].notna()]
     names = [name for name in NAMES if name in table]
     nothing = pd.Series(np.nan, table.index)
     return pd.DataFrame(
         {
-            "paper": source.paper,
-            "table": source.label or source.table,
-            "what": source.what,
+            "paper": paper,
+            "table": source.paper_table or source.table,
+            "what": QUANTITIES[source.quantity],
             "row": table[names].astype(str).agg(", ".join, axis=1),
             "printed": table[source.printed].astype(float),
             "ours": table[source.ours].astype(float),
@@ -100,12 +89,18 @@ def _pairs(table: pd.DataFrame, source: PrintedColumn) -> pd.DataFrame:
     )
 
 
+def readings(papers: Iterable[schema.Paper]) -> str:
+    """How numbers are read of which a paper does not say what they are."""
+    sources = chain.from_iterable(paper.printed_numbers for paper in papers)
+    return " ".join(source.reading for source in sources if source.reading)
+
+
 def positive(table: pd.DataFrame) -> pd.DataFrame:
     """Pairs of which neither is 0, which a log scale can show."""
     return table[(table["printed"] > 0) & (table["ours"] > 0)]
 
 
-def printed_picture(table: pd.DataFrame) -> plt.Figure:
+def printed_picture(table: pd.DataFrame, note: str = "") -> plt.Figure:
     """Printed numbers on x, ours on y, and the diagonal where they are equal."""
     shown = positive(table)
     figure, axes = plt.subplots(figsize=(6.3, 4.6))
@@ -138,7 +133,7 @@ def printed_picture(table: pd.DataFrame) -> plt.Figure:
     axes.set_ylabel("found here")
     axes.legend(loc="upper left")
     axes.annotate(
-        READ_AS, (0.99, 0.02), xycoords="axes fraction", ha="right", fontsize=7.5
+        note, (0.99, 0.02), xycoords="axes fraction", ha="right", fontsize=7.5
     )
     figure.suptitle(message(table), fontweight="bold", fontsize=10)
     return figure
@@ -151,10 +146,12 @@ def message(table: pd.DataFrame) -> str:
     return f"{fitting} of {len(errors)} printed errors fit the spread of our tunings"
 
 
-def draw_printed(output: schema.Output) -> list[Path]:
+def draw_printed(
+    papers: Sequence[schema.Paper], output: schema.Output, formats: Sequence[str]
+) -> list[Path]:
     """Write ``figures/printed.png`` and its numbers as CSV; nothing without tables."""
-    table = numbers(Path(output.results))
+    table = numbers(papers, Path(output.results))
     if table.empty:
         return []
     stem = Path(output.figures, "printed")
-    return drawing.save(printed_picture(table), table, stem)
+    return drawing.save(printed_picture(table, readings(papers)), table, stem, formats)

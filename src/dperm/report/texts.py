@@ -12,7 +12,6 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,12 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from dperm.claims.claims import KINDS, STATED
-from dperm.claims.judge import HOLDS, VERDICTS
+from dperm.claims.judge import REPRODUCED, VERDICTS
 from dperm.claims.number import Number
 from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.locate import ConfigError, available
+from dperm.experiments import plan
 from dperm.plotting.tables import plain
 from dperm.report.printed import draw_printed
 from dperm.report.worth import draw_worth
@@ -48,9 +48,10 @@ _CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
 _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
 
 
-def papers(scale: schema.Scale, overrides: Iterable[str]) -> list[schema.Paper]:
-    """Every paper with claims, at a scale."""
-    sections = configuration.papers(available("paper"), scale, overrides)
+def papers(config: schema.Config) -> list[schema.Paper]:
+    """Every paper here with claims, at the scale of ``config``."""
+    names = plan.papers_here(Path(config.output.results))
+    sections = configuration.papers(names, config.scale, config.overrides)
     return [paper for paper in sections if paper.claims]
 
 
@@ -124,7 +125,7 @@ def by_kind(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def misprints(data: pd.DataFrame) -> int:
     """Number of misprints, each counted once however many claims it spoils."""
-    names = data.loc[data["verdict"] != HOLDS, "misprint"].fillna("")
+    names = data.loc[data["verdict"] != REPRODUCED, "misprint"].fillna("")
     return int(names[names != ""].nunique())
 
 
@@ -141,7 +142,7 @@ def score(data: pd.DataFrame) -> str:
     """The count in words: "16 of 22 reproduced, 2 undecided, 4 contradicted"."""
     counts = counted(data)
     total = sum(counts.values())
-    held = f"{counts.pop(str(HOLDS), 0)} of {total} {HOLDS}"
+    held = f"{counts.pop(str(REPRODUCED), 0)} of {total} {REPRODUCED}"
     return ", ".join([held, *(f"{count} {word}" for word, count in counts.items())])
 
 
@@ -245,17 +246,26 @@ def made(name: str, **values: Any) -> str:
 def readme(config: schema.Config) -> list[Path]:
     """Rewrite the text between marks in README and other pages, and draw the picture.
 
-    Pages other than README.md are rewritten only if they exist.
+    Pages are rewritten only if they exist.
 
-    Raises ConfigError if a page does not have both marks, or there are no claims yet.
+    Raises ConfigError if no page exists, one does not have both marks, or there are no
+    claims yet.
     """
     claims = judged(Path(config.output.results))
     pages = blocks(config, claims)
-    existing = [path for path in pages if path == README or path.is_file()]
+    existing = [path for path in pages if path.is_file()]
+    if not existing:
+        names = ", ".join(map(str, pages))
+        raise ConfigError(
+            f"{README}: expected one of {names} with the lines <!-- scorecard: written "
+            "by `dperm readme` --> and <!-- end of scorecard --> (claims in the others)"
+        )
     for path in existing:
         store.write_text(path, filled(path, *pages[path]))
         log.info("%s", path)
-    return [*existing, *draw_worth(config.output), *draw_printed(config.output)]
+    sections = configuration.papers(available("paper"), config.scale, config.overrides)
+    printed = draw_printed(sections, config.output, config.formats)
+    return [*existing, *draw_worth(config.output, config.formats), *printed]
 
 
 def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:
@@ -264,7 +274,7 @@ def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str,
         README: ("scorecard", front(config.output, claims)),
         ARTIFACT: ("claims", appendix(claims)),
     }
-    for paper in papers(config.scale, config.overrides):
+    for paper in papers(config):
         if paper.name in stated(claims):
             path = REPORTS / f"{paper.name}.md"
             pages[path] = ("claims", block(paper, config.output, claims))

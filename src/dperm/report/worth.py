@@ -7,7 +7,7 @@ all settings, they show them as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -232,9 +232,10 @@ def _rounded(end: float) -> str:
     return f"{float(f'{end:.2g}'):,g}"
 
 
-def draw_worth(output: schema.Output) -> list[Path]:
+def draw_worth(output: schema.Output, formats: Sequence[str]) -> list[Path]:
     """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
     table = true_epsilons(Path(output.results))
     if table.empty:
         return []
-    return drawing.save(worth_picture(table), table, Path(output.figures, "worth"))
+    stem = Path(output.figures, "worth")
+    return drawing.save(worth_picture(table), table, stem, formats)

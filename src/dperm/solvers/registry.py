@@ -15,7 +15,7 @@ few; ``SAME_STEPS`` if a step has one size for all weights, as it has then too.
 
 A module of this package stands in ``PLACES`` and belongs to the family of its folder. A
 user's own module (:func:`~dperm.names.own_module`) declares ``FAMILY``; the
-default is ``lanes``. No solver depends on files, grids or seeds.
+default is ``batched``. No solver depends on files, grids or seeds.
 """
 
 from __future__ import annotations

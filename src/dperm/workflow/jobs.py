@@ -20,7 +20,7 @@ from dperm.config.config import papers as papers_at
 from dperm.config.locate import ConfigError, available, group_file
 from dperm.config.run_spec import of_group
 from dperm.config.validation import one_of
-from dperm.data.fetching import made_of
+from dperm.data.fetching import source_digest
 from dperm.experiments import checks, digests, makers, plan, scopes
 from dperm.experiments.digests import code, place, priced
 from dperm.experiments.makers import FORMATS
@@ -187,10 +187,11 @@ class Jobs:
         return {**files, "audit": self.files("audit", "epsilon")}
 
 
-def compose(papers: list[str], overrides: list[str]) -> Jobs:
+def compose(papers: list[str], overrides: list[str], is_reported: bool = False) -> Jobs:
     """All jobs of papers, after checks of the whole configuration.
 
-    No other paper is read. Audit, claims and report are added only if these are all.
+    No other paper is read. Audit, claims and report are added only if these are all;
+    claims and report also where they are asked for, of these papers alone.
     ``overrides`` are Hydra's for all of them, including ``scale=...``.
 
     Raises ConfigError for any error in the configuration, before a single job runs.
@@ -203,10 +204,13 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
             f"{FULL} alone writes to results/ itself, found {base.scale.folder!r}"
         )
     sections = papers_at(papers, base.scale, overrides)
-    return assemble(base, [replace(base, paper=paper) for paper in sections])
+    configs = [replace(base, paper=paper) for paper in sections]
+    return assemble(base, configs, is_reported)
 
 
-def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
+def assemble(
+    base: schema.Config, configs: list[schema.Config], is_reported: bool = False
+) -> Jobs:
     """All jobs of configurations that differ in their papers; ``base`` has none.
 
     Raises as ``compose``.
@@ -221,8 +225,11 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
         texts += [scopes.everything(config.paper, config.scale, config.overrides)]
         proofs = makers.modules(config.paper.name, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
-    if {*papers} == {*available("paper")}:
-        _add_report(jobs, printed, base)
+    is_whole = {*papers} == {*available("paper")}
+    if is_whole:
+        add_audits(jobs, base)
+    if is_whole or is_reported:
+        _add_report(jobs, printed, base, is_whole and not jobs.folder)
     return jobs
 
 
@@ -290,7 +297,7 @@ def add_problem(
     if name in jobs.dataset_of:
         return
     dataset = problem.dataset
-    depends_on: Any = made_of(dataset, config.data.mirror)
+    depends_on: Any = source_digest(dataset, config.data.mirror)
     earlier = jobs.jobs.get(f"fetch/{dataset.name}")
     if earlier is not None and earlier.key != digest([depends_on, []]):
         raise ConfigError(
@@ -425,9 +432,10 @@ def _texts(paper: schema.Paper, *more: str) -> list[Any]:
 # --- all papers -----------------------------------------------------------------------
 
 
-def _add_report(jobs: Jobs, printed: list[str], base: schema.Config) -> None:
+def _add_report(
+    jobs: Jobs, printed: list[str], base: schema.Config, is_audited: bool
+) -> None:
     """Add the jobs of all papers together."""
-    add_audits(jobs, base)
     depends_on = [*printed]
     rows = []
     for paper in jobs.papers:
@@ -436,7 +444,7 @@ def _add_report(jobs: Jobs, printed: list[str], base: schema.Config) -> None:
     depends_on.append(priced(*REPORTING))
     claims = jobs.add("claims", depends_on=depends_on, reads=rows, spec=base)
     read = [claims.outputs[0]]
-    if not jobs.folder:  # the report of a small scale has no audit
+    if is_audited:  # the report of a small scale, or of some papers, has no audit
         for audit_name in AUDITED:
             read += jobs.files("audit", audit_name)
     jobs.add("report", depends_on=depends_on, reads=read, spec=base)

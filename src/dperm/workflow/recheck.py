@@ -7,6 +7,7 @@ and ledgers are stated and priced again.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import random
@@ -282,11 +283,14 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
         if not is_same:
             yield f"{path} is not what the verdicts and tables here give: {cure}"
     if blocks:
+        every = configuration.papers(available("paper"), config.scale, config.overrides)
         worth: Any = importlib.import_module("dperm.report.worth")
         printed: Any = importlib.import_module("dperm.report.printed")
+        note = printed.readings(every)
+        draw_printed = functools.partial(printed.printed_picture, note=note)
         pictures = {
             "worth": (worth.true_epsilons(folder), worth.worth_picture),
-            "printed": (printed.numbers(folder), printed.printed_picture),
+            "printed": (printed.numbers(every, folder), draw_printed),
         }
         for name, (rows, draw) in pictures.items():
             stem = Path(config.output.figures, name)

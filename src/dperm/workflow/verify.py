@@ -39,7 +39,6 @@ import pandas as pd
 
 from dperm.config import config as configuration
 from dperm.config import schema
-from dperm.config.locate import available
 from dperm.experiments import makers, plan, products
 from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import Inputs, UnavailableError, load_job
@@ -558,9 +557,9 @@ def main(options: argparse.Namespace) -> None:
     seed = secrets.randbits(32) if options.seed is None else options.seed
     base = configuration.settings(overrides)
     coverage = Coverage(options.partial)
-    names = papers or available("paper")
-    configs = [configuration.compose([f"paper={name}", *overrides]) for name in names]
     folder = Path(base.output.results)
+    names = papers or plan.papers_here(folder)
+    configs = [configuration.compose([f"paper={name}", *overrides]) for name in names]
     clones = [
         config.paper.name
         for config in configs

@@ -15,11 +15,12 @@ from dperm.config import run_spec, schema
 from dperm.config.locate import ConfigError
 from dperm.config.validation import key_of, one_of
 from dperm.data.fetching import read_record
-from dperm.experiments import digests, launch
+from dperm.experiments import digests, launch, plan
 from dperm.storage.files import digest, known_json, write_json
 from dperm.workflow.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
+REPORTED = ("claims", "report")  # targets of the papers beside them
 OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
 PLACES = re.compile(r"(output|hydra)(\..*)?|data\.dir|scale\.folder")
 # Isolated and without site-packages, Python starts in ten milliseconds.
@@ -45,11 +46,19 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     the ``command`` (``sys.argv``) by Snakemake's own parser.
     """
     options = _options(command)
-    needed = [_of_target(target, papers) for target in options.targets]
+    targets = [target for target in options.targets if target not in REPORTED]
+    if options.targets and not targets:  # of the papers that are here
+        return [name for name in plan.papers_here(Path("results")) if name in papers]
+    needed = [_of_target(target, papers) for target in targets]
     needed += [job.wildcards_dict.get("paper") for job in options.target_jobs]
     if not needed or not set(needed) <= set(papers):
         return list(papers)
     return [paper for paper in papers if paper in needed]
+
+
+def is_reported(command: Sequence[str]) -> bool:
+    """Whether claims or the report are among the targets of a command line."""
+    return bool({*REPORTED} & {*_options(command).targets})
 
 
 def is_whole(command: Sequence[str]) -> bool:
@@ -143,8 +152,8 @@ def write_specs(jobs: Jobs, run_overrides: Sequence[str]) -> None:
         if [*inner] == run_spec.of_group(group, run_overrides):
             named[group][name] = section
     sections = run_spec.write_sections(named, digest([*run_overrides]))
-    for job in jobs.jobs.values():
-        run_spec.RunSpec(job.spec, job.key).write(sections)
+    for name, job in jobs.jobs.items():
+        run_spec.RunSpec(job.spec, name, job.key).write(sections)
 
 
 # --- the list of jobs -----------------------------------------------------------------
@@ -306,7 +315,8 @@ def command(
         folder, _, name = wildcards[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    words += [*run_overrides, run_spec.OPTION, str(run_spec.path_of(job.key))]
+    spec = run_spec.path_of("/".join((stage, *wildcards)), job.key)
+    words += [*run_overrides, run_spec.OPTION, str(spec)]
     shell_command = shlex.join([*LAUNCH, meter, stage, *words])
     # the table of an audit that has caught its solver is a result
     return (

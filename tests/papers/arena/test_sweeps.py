@@ -13,6 +13,8 @@ from dperm.estimators import methods
 from dperm.experiments import inputs
 from dperm.experiments.stages import SweepRun
 from dperm.papers.arena import sweeps, tables
+from dperm.papers.comparison.sweeps import baselines
+from dperm.papers.comparison.sweeps import race as run_race
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
     point = {"problem": "breast_tumours", "solver": "dp_cd"}
     grid = {"passes": [2], "step": [0.3, 1], "clip": [1]}
     default = {"passes": 3, "step": 1, "clip": 2}
-    rows = sweeps.race(point, 1, stored(config), [1.0], 2, default, grid)
+    rows = run_race(point, 1, stored(config), [1.0], 2, default, grid)
     found = race.means(pd.DataFrame(rows), {}).set_index("tuning")
     assert found.loc["default", "setting"] == "passes 3, step 1, clip 2"
     assert found.loc["grid", "setting"].startswith("passes 2, step ")
@@ -38,7 +40,7 @@ def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
 
 
 def test_both_ends_of_a_problem(config):
-    constant, free = sweeps.ends({"problem": "breast_tumours"}, stored(config))
+    constant, free = baselines({"problem": "breast_tumours"}, stored(config))
     assert (constant["excess"], free["excess"]) == (1.0, 0.0) and free["test"] > 0.95
 
 

@@ -28,6 +28,10 @@ LARGER = (
     "of size $\\eta$ for each of K nodes,\nso that $\\|x\\|_1$ reaches K $\\eta$, "
     "where FW keeps to $\\eta$."
 )
+FIRST_STEP = (
+    "All are at 1 at iteration 0, which has no place on this axis. The first step has "
+    "size 1: it leaves 0 for a vertex of the set."
+)
 _HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#C68900", "#4B9DCB")
 NOISES = {
     "none": "no noise",
@@ -151,7 +155,15 @@ def samplings(swept: pd.DataFrame) -> Picture:
             curves.append((f"{name}: $p_{{min}}$ = {p_min:.2g}", sampling_runs))
         cells.append((panel, title, curves))
     picture = losses(cells, min(3, len(pairs)), (3.0, 1.9))
-    return replace(picture, titles=titles)
+    marked = np.geomspace(1, table["iteration"].max(), 9).astype(int)
+    even = {"markevery": [*np.unique(marked) - 1]}  # iterations crowd at the right
+    return replace(
+        picture,
+        titles=titles,
+        axes={**picture.axes, "xscale": "log"},
+        styles={name: look | even for name, look in picture.styles.items()},
+        note=FIRST_STEP,
+    )
 
 
 def paths(

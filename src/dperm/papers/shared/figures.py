@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from matplotlib.scale import ScaleBase, SymmetricalLogScale
 
 from dperm.config.locate import ConfigError
 from dperm.config.schema import Paper, ProblemSection, Product
@@ -24,6 +25,7 @@ from dperm.plotting.tables import where
 
 log = logging.getLogger(__name__)
 
+STRETCHED = "passes on a logarithmic scale that begins with 0"
 COST_KEY = "$\\epsilon$ beside a name: what the noise is proved to cost at most"
 
 
@@ -41,6 +43,7 @@ def trajectories(
     ties: bool = False,
     published: str = "",
     column: str = "",
+    stretched: Sequence[str] = (),
 ) -> Picture:
     """Relative error along the chosen runs, one panel per problem.
 
@@ -52,7 +55,8 @@ def trajectories(
 
     With ``ties`` thin lines show other numbers of passes with equally good ends.
     ``published`` is the paper's table of errors and ``column`` its column, whose values
-    are stars at the ends of the runs.
+    are stars at the ends of the runs. ``stretched`` are problems on which some runs are
+    a hundred times as long as others: x is logarithmic from the end of the shortest on.
 
     Raises ConfigError for seconds of a product that is not timed.
     """
@@ -87,16 +91,32 @@ def trajectories(
     if x == "seconds":
         axes |= {"xlabel": "seconds", "xscale": "log"}
         rows += _starts(rows)
+    own = {
+        panel: {"xscale": _stretched_scale(rows, panel)}
+        for panel in stretched
+        if panel in drawn_names
+    }
+    notes = [_key(rows, ties), told(dict.fromkeys(own, STRETCHED), sections)]
     return Picture(
         drawing.frame(rows),
         {name: TITLES[title](problem) for name, problem in sections.items()},
         axes,
+        own,
         columns=columns,
         size=(3.4, 2.1),
         labels=labels,
         is_named=True,
-        note=". ".join(filter(None, [_key(rows, ties), told(gone, sections)])),
+        note=". ".join(filter(None, [*notes, told(gone, sections)])),
     )
+
+
+def _stretched_scale(rows: Rows, panel: str) -> ScaleBase:
+    """A scale that has 0, and is logarithmic from the end of the shortest run on."""
+    ends = dict[str, float]()
+    for row in rows:
+        if row["panel"] == panel and row["role"] == "curve":
+            ends[row["algorithm"]] = row["x"]
+    return SymmetricalLogScale(None, linthresh=min(ends.values(), default=1.0))
 
 
 def _key(rows: Rows, ties: bool) -> str:

@@ -33,7 +33,7 @@ RIDGE_FAILURE = 0.05  # chance that the ridge is too small
 _MARGIN = 1.645  # standard deviations that noise seldom exceeds
 _SOURCE = "Wang 2018, Algorithm 2, with replace-one constants"
 #: Values that a search tries, in their product; ``Options`` has the default.
-GRID = {"radius": [0.7, 1, 1.4], "label": [1, 2, 3]}
+GRID = {"radius": [0.5, 0.7, 1], "label": [0.7, 1, 2]}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from dperm.solvers.full_batch.secret import Secret
 from dperm.solvers.options import at_least, positive
 
 #: Values that a search tries, in their product; ``Options`` has the default.
+DEFAULT = {"steps": 30, "step": 0.3, "clip": 0.5}  # least excess over data sets
 GRID = {"steps": [10, 30], "step": [0.3, 1], "clip": [0.5, 1]}
 
 

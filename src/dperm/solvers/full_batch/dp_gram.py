@@ -26,7 +26,8 @@ from dperm.solvers.full_batch.scaled import Scaled
 from dperm.solvers.options import at_least, positive, share
 
 #: Values that a search tries, in their product; ``Options`` has the default.
-GRID = {"steps": [3, 10], "clip": [0.3, 1], "step": [0.3, 1]}
+DEFAULT = {"steps": 10, "clip": 0.5, "step": 0.3}  # least excess over data sets
+GRID = {"steps": [3, 10], "clip": [0.2, 0.5], "step": [0.3, 1]}
 
 
 @dataclass(frozen=True)

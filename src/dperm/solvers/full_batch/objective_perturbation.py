@@ -30,7 +30,8 @@ MINIMA = ("exact", "approximate")
 MAX_NONSMOOTH_FEATURES = 2000  # beyond, a non-smooth minimiser takes minutes
 MAX_HESSIAN_FEATURES = 5000  # beyond, a Hessian takes more than 200 MB
 #: Values that a search tries, in their product; ``Options`` has the default.
-GRID = {"curvature": [0.1, 0.3, 1], "radius": [0.7, 1.2]}
+DEFAULT = {"curvature": 0.3}  # least excess over data sets
+GRID = {"curvature": [0.1, 0.3, 1], "radius": [0.7, 1]}
 
 
 @dataclass(frozen=True)
