@@ -82,15 +82,25 @@ class Leaves:
         self.refused: list[Any] = []
         self.moved: dict[Any, set[str]] = {}
         for path in every:
-            try:
-                after = identities(world.changed(path))
-            except Exception:
+            after = self._accepted(path)
+            if after is None:
                 self.refused.append(path)
                 continue
             names = self.before.keys() | after.keys()
             self.moved[path] = {
                 name for name in names if self.before.get(name) != after.get(name)
             }
+
+    def _accepted(self, path: Any) -> dict[str, tuple[str, tuple[str, ...]]] | None:
+        """The jobs with another value of a leaf, of other leaves where need be."""
+        for value in (None, *self.world.alternatives(path)):
+            self.world.values[path] = value
+            try:
+                return identities(self.world.changed(path))
+            except Exception:
+                continue
+        del self.world.values[path]
+        return None
 
     def quiet(self, job: str) -> list[Any]:
         """The leaves whose change leaves the key of a job."""

@@ -39,6 +39,7 @@ class World:
         self.base = configuration.settings([*overrides])
         self.given = [*overrides]
         self.others: dict[tuple[str, str], Any] = {}
+        self.values: dict[Path_, Any] = {}  # of leaves that refuse ``other``
         read = functools.partial(configuration.sections, overrides=overrides)
         self.sections: dict[tuple[str, str], Any] = {
             ("paper", paper): read("paper", [paper])[paper],
@@ -105,8 +106,29 @@ class World:
         other.sections = dict(self.sections)
         for group, name, *inner in paths:
             section = other.sections[group, name]
-            other.sections[group, name] = _with(section, inner)
+            path = (group, name, *inner)
+            other.sections[group, name] = _with(section, inner, self.values.get(path))
         return other
+
+    def alternatives(self, path: Path_) -> list[Any]:
+        """Values that other leaves of the same name have, at most six."""
+        values: list[Any] = []
+        own = self.value(path)
+        for leaf in self.leaves():
+            if _name(leaf) == _name(path):
+                value = self.value(leaf)
+                if value not in (None, own, *values):
+                    values.append(value)
+        return values[:6]
+
+    def value(self, path: Path_) -> Any:
+        """What a leaf has."""
+        group, name, *inner = path
+        content = self.sections[group, name]
+        for key in inner:
+            is_section = is_dataclass(content)
+            content = getattr(content, key) if is_section else content[key]
+        return content
 
     # --- running ----------------------------------------------------------------------
 
@@ -158,14 +180,21 @@ def _is_inner(content: Any) -> bool:
     return is_dataclass(content) or isinstance(content, dict)
 
 
-def _with(content: Any, path: list[Any]) -> Any:
+def _name(path: Path_) -> Any:
+    """The last key of a path that is no number of a list."""
+    return [key for key in path if not isinstance(key, int)][-1]
+
+
+def _with(content: Any, path: list[Any], value: Any) -> Any:
+    """A section with a value at a path, or with ``other`` for None."""
     if not path:
-        return other(content)
+        return other(content) if value is None else value
     key, *rest = path
     if is_dataclass(content):
-        return replace(content, **{key: _with(getattr(content, key), rest)})  # type: ignore[type-var]
+        inner = _with(getattr(content, key), rest, value)
+        return replace(content, **{key: inner})  # type: ignore[type-var]
     copied = content.copy()
-    copied[key] = _with(content[key], rest)
+    copied[key] = _with(content[key], rest, value)
     return copied
 
 
