@@ -298,7 +298,7 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     with _refusing():
         made = run_spec.told(arguments)
         if made is not None:
-            _note(made, run(function_of(command), made))
+            _note(made.output.results, run(function_of(command), made))
             return
     from dperm.config import composition, config
 
@@ -308,14 +308,15 @@ def run_stage(command: Command, arguments: list[str]) -> None:
             if command.form == SOLVES:
                 from dperm.experiments import checks  # imports the solvers
 
-                checks.check(made)
+                checks.problem(made.problem)
+                checks.solver(made.solver)
             try:
                 written = run(function_of(command), made)
             except SystemExit as ended:
                 if is_json and hasattr(ended, "written"):  # of what was refuted
                     print(as_json(ended.written[0]))
                 raise
-            _note(made, written)
+            _note(made.output.results, written)
             if is_json:
                 print(as_json(written[0]))
 
@@ -430,14 +431,13 @@ def run(function: Callable[..., Any], given: Any) -> Any:
         return function(given)
 
 
-def _note(config: Any, written: Any) -> None:
-    """Note the files that a stage has written in the manifest of their run."""
+def _note(folder: str, written: Any) -> None:
+    """Note the files that a stage has written in the manifest of their results."""
     paths = [written] if isinstance(written, Path) else written
     if isinstance(paths, list) and all(isinstance(path, Path) for path in paths):
-        from dperm.experiments import plan
         from dperm.workflow import manifest
 
-        manifest.note(plan.results_folder(config), paths)
+        manifest.note(Path(folder), paths)
 
 
 # --- papers, files and Snakemake's options --------------------------------------------

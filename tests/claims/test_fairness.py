@@ -106,9 +106,9 @@ def edge(claim):
 class Court:
     """A claim under the reading that is shown, before worlds that are not ours."""
 
-    def __init__(self, config, claim, finding):
+    def __init__(self, tables, follow, claim, finding):
         self.claim, self.numbers = claim.read()[finding.shown], finding.numbers
-        self.tables, self.follow = claims.tables(config), claims.arguments(config)
+        self.tables, self.follow = tables, follow
 
     def read(self, claim, text, numbers):
         """What an expression gives, where the claim's own numbers are these."""
@@ -162,10 +162,12 @@ class Court:
 def worlds():
     """Chances of every claim that has numbers with intervals, by its name."""
     found = {}
-    for config in texts.papers(compose([])):
-        tables, follow = claims.tables(config), claims.arguments(config)
-        loaded = claims.load(config)
-        theirs = claims.published(config, loaded)
+    config = compose([])
+    for paper in texts.papers(config):
+        tables = claims.tables(paper, config.output)
+        follow = claims.arguments(paper.name)
+        loaded = claims.load(paper, tables)
+        theirs = claims.published(paper, loaded)
         for claim in loaded:
             if "proof(" in claim.estimate or claim.kind in ("cells", "variant"):
                 continue  # exact, and what is printed is 1; or no claim of the paper
@@ -176,8 +178,8 @@ def worlds():
             if not numbers or any(number.bare for number in numbers):
                 continue
             printed = judged(claim, theirs, follow).numbers if claim.table else {}
-            name = f"{config.paper.name} {claim.source} | {claim.statement[:60]}"
-            found[name] = Court(config, claim, finding).chances(printed)
+            name = f"{paper.name} {claim.source} | {claim.statement[:60]}"
+            found[name] = Court(tables, follow, claim, finding).chances(printed)
     return found
 
 

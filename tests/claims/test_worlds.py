@@ -122,15 +122,17 @@ HOLD = 111  # of the claims that are tried
 def seen():
     """Worlds that every claim notices, of those that hold and read a table."""
     found = {}
-    for config in texts.papers(compose([])):
-        tables, arguments = claims.tables(config), claims.arguments(config)
-        for claim in claims.load(config):
+    config = compose([])
+    for paper in texts.papers(config):
+        tables = claims.tables(paper, config.output)
+        arguments = claims.arguments(paper.name)
+        for claim in claims.load(paper, tables):
             parts = claim.read().values()
             most = max(len(groups(part.each)) for part in parts)
             if most > MANY or not any(part.table for part in parts):
                 continue
             if judged(claim, tables, arguments).verdict in SUPPORTED:
-                name = f"{config.paper.name} {claim.source} {claim.statement}"
+                name = f"{paper.name} {claim.source} {claim.statement}"
                 found[name] = noticed(claim, tables, arguments)
     return found
 

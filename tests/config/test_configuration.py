@@ -113,7 +113,9 @@ OVERRIDES = [
 @pytest.mark.parametrize(("override", "message"), OVERRIDES)
 def test_an_override_that_makes_no_sense_is_refused(override, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        checks.check(compose([override]))
+        config = compose([override])
+        checks.problem(config.problem)
+        checks.solver(config.solver)
     assert "\n" not in str(caught.value)
 
 
@@ -157,6 +159,8 @@ FILES = [
     (DPCD, "tables.table2.options.published", "table9", "published: expected one of"),
     (DPCD, "tables.table2.function", "relative_eror", "table2.function: .*relative"),
     (DPSCO, "sweeps.empirical.options.runs", 1.5, "runs: .*valid integer"),
+    (DPSCO, "sweeps.empirical.options", {}, "norms: .*none: without one.*take point, seed"),
+    (DPCD, "tables.noise.sweeps", [], "tables.noise.sweeps: expected those .*columns takes"),
     (DPSCO, "sweeps.rates.grid", {"solver": ["poly_swf"]}, "solver: .*mean poly_sfw"),
     (DPGCD, "sweeps.tuning_law.grid", {"problem": ["square"], "solvr": ["dp_cd"]},
      "sweeps.tuning_law: expected an axis 'solver'"),

@@ -12,7 +12,7 @@ from dperm.config import config as configuration
 from dperm.config import scope
 from dperm.config.config import compose
 from dperm.config.scope import BeyondKeyError, Scope, view
-from dperm.experiments import digests, plan, scopes, stages, trace
+from dperm.experiments import digests, scopes, stages, trace
 from dperm.solvers import registry
 from dperm.workflow import jobs
 
@@ -87,7 +87,7 @@ def test_a_view_shows_what_its_scope_holds_and_refuses_all_else(config):
         lambda: [*seen.paper.runs],
         lambda: seen.scale.keep,
         lambda: dataclasses.asdict(seen.problem),
-        lambda: plan.at_problem(seen, "diabetes").problem.privacy.delta,
+        lambda: configuration.read("problem", "diabetes").privacy.delta,
         lambda: pickle.loads(pickle.dumps(seen)).paper.fresh,
     ):
         refused = pytest.raises(BeyondKeyError, match=r"a job: its code reads [a-z]")
@@ -97,9 +97,7 @@ def test_a_view_shows_what_its_scope_holds_and_refuses_all_else(config):
 
 def test_a_sweep_that_reads_beyond_its_key_ends(config, monkeypatch):
     swept = stages.SweepRun(config, "theorem")
-    monkeypatch.setattr(
-        swept, "function", lambda config, point, seed, **_: {"a": config.paper.claims}
-    )
+    monkeypatch.setattr(swept, "function", lambda paper, **_: {"a": paper.claims})
     with pytest.raises(BeyondKeyError, match=r"sweep dpcd/theorem: .*paper\.claims"):
         swept.measured(swept_task(swept))
 
@@ -108,10 +106,10 @@ def swept_task(swept):
     return scopes.points(swept.sweep)[0], 0, "key"
 
 
-def test_a_solver_that_is_looked_up_beyond_the_key_ends_the_job(config):
+def test_a_solver_that_is_looked_up_beyond_the_key_ends_the_job():
     held = Scope("a job", frozenset())
     kept = functools.partial(
-        trace.kept, held, config, lambda: ["dperm.solvers.batched.dp_cd"]
+        trace.kept, held, [], lambda: ["dperm.solvers.batched.dp_cd"]
     )
     refused = pytest.raises(
         BeyondKeyError, match=r"looks up dperm\.solvers\.full_batch\.dp_gd"
@@ -122,12 +120,10 @@ def test_a_solver_that_is_looked_up_beyond_the_key_ends_the_job(config):
         registry.load("dp_cd")
 
 
-def test_a_file_that_is_opened_beyond_the_key_ends_the_job(
-    config, tmp_path, monkeypatch
-):
+def test_a_file_that_is_opened_beyond_the_key_ends_the_job(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("beside.json").write_text("1")
-    kept = functools.partial(trace.kept, Scope("a job", frozenset()), config, list)
+    kept = functools.partial(trace.kept, Scope("a job", frozenset()), [], list)
     with pytest.raises(BeyondKeyError, match=r"opens .*beside\.json"), kept():
         Path("beside.json").read_text()
     with kept():
@@ -148,7 +144,7 @@ def test_the_code_of_a_solver_counts_on_any_axis(config, axis):
     )
     swept = changed(config, "paper.sweeps", {"theorem": sweep})
     assert "dperm.solvers.full_batch.ada_ssp" in scopes.sweeping(
-        swept, "theorem", [], stages.SWEEPING
+        swept.paper, "theorem", [], [], stages.SWEEPING
     )
 
 

@@ -108,5 +108,6 @@ def test_an_optimum_that_is_no_record_is_named(own, text):
     path = own / "data/optimum/diabetes/optimum.json"
     path.parent.mkdir(parents=True)
     path.write_text(text)
+    config = compose(["problem=diabetes"])
     with pytest.raises(ValueError, match=r"optimum.json is damaged .*: delete"):
-        inputs.optimum_record(compose(["problem=diabetes"]))
+        inputs.optimum_record(config.problem, config.data)

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import pandas as pd
 import psutil
@@ -13,7 +14,7 @@ from changing import changed
 from commands import python
 from dperm.config import schema
 from dperm.config.locate import ConfigError
-from dperm.experiments import makers, plan, scopes, stages
+from dperm.experiments import makers, scopes, stages
 from dperm.experiments.stages import SweepRun
 from dperm.experiments.unit import IDENTITY
 from dperm.numerics.parallel import forked
@@ -21,14 +22,14 @@ from dperm.storage import files as store
 from dperm.workflow import jobs
 
 
-def power(config, point, seed, base=2.0):
+def power(point, seed, base=2.0):
     """A measurement that depends on its point and seed alone."""
     return [
         {"checkpoint": k, "value": base ** point["n"] + seed % 97} for k in range(2)
     ]
 
 
-def entry(config, point, seed, given=0.0):
+def entry(given=0.0):
     """What a point was given."""
     return {"given": given}
 
@@ -42,7 +43,7 @@ def swept(configured, monkeypatch):
     monkeypatch.setattr(
         makers,
         "function_of",
-        lambda config, kind, name: known.get(name) or real(config, kind, name),
+        lambda paper, kind, name: known.get(name) or real(paper, kind, name),
     )
     monkeypatch.setattr(
         stages.SweepRun,
@@ -116,7 +117,7 @@ def tuned_to(config, objective):
     """What tuning of one solver left, as far as a sweep looks at it."""
     columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
     row = dict.fromkeys(columns, 1.0) | {"calibration": "paper", "objective": objective}
-    path = plan.results_folder(config, "dpcd", "diabetes", "dp_cd") / "tune.parquet"
+    path = Path(config.output.results, "dpcd/diabetes/dp_cd/tune.parquet")
     store.write_table(path, pd.DataFrame([row]))
 
 

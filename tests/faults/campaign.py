@@ -148,7 +148,7 @@ def override(campaign: Campaign) -> None:
     outcome, text = outcome_of(composed, ConfigError)
     for config in configs:
         places = (config.output.results, config.data.dir, config.scale.folder)
-        if places != ("results", "data", "smoke"):
+        if places != ("results/smoke", "data", "smoke"):
             outcome = SILENT
     campaign.count("override", words, outcome, text)
 

@@ -212,8 +212,9 @@ def test_a_hostile_yaml_is_refused(conf, file, old, new, message):
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(ConfigError, match=message):
         config = compose(["problem=diabetes", "solver=dp_cd", "scale=smoke"])
-        checks.check(config)
-        makers.entry_of(config, "figures", "curves")
+        checks.problem(config.problem)
+        checks.solver(config.solver)
+        makers.entry_of(config.paper, "figures", "curves")
     assert not (conf.parent / "evil").exists()
 
 
@@ -237,11 +238,11 @@ def test_pickled_arrays_are_not_loaded(conf, name):
             stage(config)
         path.write_bytes(kept)
     path = Path("data/optimum/diabetes/w.npy")
-    np.save(path, inputs.load_optimum(config).w + 1e-9)
+    np.save(path, inputs.load_optimum(config.problem, config.data).w + 1e-9)
     for damage in (path.read_bytes(), path.read_bytes()[:-9], b""):
         path.write_bytes(damage)
         with pytest.raises(ValueError, match=r"w.npy is damaged .*: delete"):
-            inputs.load_optimum(config)
+            inputs.load_optimum(config.problem, config.data)
     assert not Path("evil").exists()
 
 

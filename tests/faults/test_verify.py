@@ -36,7 +36,7 @@ SWEEP = '''"""A sweep of draws."""
 import numpy as np
 
 
-def drawn(config, point, seed):
+def drawn(seed):
     """The mean of n draws."""
     return {"value": float(np.random.default_rng(seed).normal(size=point["n"]).mean())}
 '''
@@ -300,7 +300,7 @@ def test_the_manifest_knows_a_changed_byte_and_files_that_are_gone_or_new(result
     found = " ".join(faults(again=False))
     assert f"{ERRORS} of the run is missing" in found
     assert "others.csv is not of the run" in found
-    assert [*verify.changed(configured(), ["other"])] == []
+    assert [*verify.changed(Path("results"), "", ["other"])] == []
 
 
 # --- what is absent, damaged or exchanged ---------------------------------------------
@@ -497,7 +497,8 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     edited(path, relative_error=error, objective=optimum["value"] * (1 + error))
     draw()
     claims.write(configured())
-    best = verify.completed(configured())  # `dperm complete` tries some rows again
+    config = configured()  # `dperm complete` tries some rows again
+    best = verify.completed(config.paper, config.output)
     store.write_text(results / "results/tiny/complete.txt", best)
     stage.report(configured())
     assert faults() == []

@@ -271,14 +271,15 @@ def claims() -> dict[str, list[Any]]:
     """Verdict, number and interval of every claim, from the results in Git."""
     from dperm.report import claims
 
-    table = claims.table(config.compose([]))
+    rows, faults = claims.judged_all(config.compose([]))
+    assert not faults
     columns = ["verdict", "reproduced", "ci_low", "ci_high"]
     return {
         f"{row['paper']} | {row['place']} | {row['claim']}": [
-            row["verdict"],
+            str(row["verdict"]),
             *(written(row.get(name)) for name in columns[1:]),
         ]
-        for row in table.to_dict("records")
+        for row in rows
     }
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from dperm.config import grid
 from dperm.config.config import compose
 from dperm.experiments import makers, products, results
+from dperm.experiments.inputs import Inputs
 from dperm.storage import files
 
 PAPERS = ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
@@ -24,6 +25,11 @@ GONE = {"status": "unavailable", "reason": "no network"}
 def configured(paper, folder):
     scale = ["scale=smoke", "scale.thorough=true"]  # small sizes, of every product
     return compose([f"paper={paper}", f"output.results={folder}", *scale])
+
+
+def folder_of(config):
+    """The folder of the paper's rows."""
+    return Path(config.output.results, config.paper.name)
 
 
 def needs_data(sweep):
@@ -50,17 +56,19 @@ def sweep_all(folder):
 
 
 def rows(config, sweep):
-    function = makers.function_of(config, "sweeps", sweep.function)
+    function = makers.function_of(config.paper.name, "sweeps", sweep.function)
     points = grid.points(sweep.grid, axes=None)
     for point, replicate in itertools.product(points, range(2)):
-        found = function(config, point, 11 + replicate, **sweep.options)
+        passed = {"point": point, "seed": 11 + replicate, "master": config.seed,
+                  "scale": config.scale, "inputs": None}  # fmt: skip
+        found = makers.called(function, sweep.options, passed)
         for row in found if isinstance(found, list) else [found]:
             yield {"status": "ok", **point, "replicate": replicate, **row}
 
 
 def store(config, name, found):
     """Write the rows of a sweep; without any its data set is not available."""
-    path = results.sweep_path(config, name)
+    path = results.sweep_path(folder_of(config), name)
     path.parent.mkdir(parents=True, exist_ok=True)
     first = next(iter(grid.points(config.paper.sweeps[name].grid, axes=None)), {})
     files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]))
@@ -68,8 +76,13 @@ def store(config, name, found):
 
 def make(config, kind, name):
     product = getattr(config.paper, kind)[name]
-    maker = makers.function_of(config, kind, product.function)
-    return maker(config, product, list(product.problems or ()), **product.options)
+    folder = folder_of(config)
+    swept = [results.load_sweep(folder, sweep) for sweep in product.sweeps]
+    passed = {"product": product, "problems": list(product.problems or ()),
+              "swept": pd.concat(swept, ignore_index=True), "paper": config.paper,
+              "folder": folder, "inputs": Inputs(config.data, [])}  # fmt: skip
+    maker = makers.function_of(config.paper.name, kind, product.function)
+    return makers.called(maker, product.options, passed)
 
 
 # --- numbers that must not move -------------------------------------------------------
@@ -81,7 +94,10 @@ def frames(folder) -> Iterator[tuple[str, pd.DataFrame]]:
         config = configured(paper, folder)
         for name, sweep in config.paper.sweeps.items():
             if not needs_data(sweep):
-                yield f"{paper}/sweeps/{name}", results.load_sweep(config, name)
+                yield (
+                    f"{paper}/sweeps/{name}",
+                    results.load_sweep(folder_of(config), name),
+                )
     for kind in ("figures", "tables"):
         for paper, name in made_only_of(kind, ran=True):
             data = products.data_of(configured(paper, folder), kind, name)

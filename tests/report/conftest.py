@@ -39,12 +39,14 @@ def config(tmp_path):
 @pytest.fixture(scope="session")
 def judged(tmp_path_factory):
     """All claims of all papers, without any result."""
-    return claims.table(compose(tmp_path_factory.mktemp("nothing")))
+    rows, faults = claims.judged_all(compose(tmp_path_factory.mktemp("nothing")))
+    assert not faults
+    return pd.DataFrame(rows, columns=[*claims.COLUMNS])
 
 
 def write(config, name, table):
     """Write a CSV where the judge looks for a table of that name."""
-    path = claims.path_of(config, name)
+    path = claims.path_of(config.paper.name, config.output, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(path, index=False)
     return path

@@ -38,7 +38,7 @@ def made(config, tmp_path, monkeypatch):
         monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(list(entries)))
         own = changed(of or config, "paper.claims", "own.yaml")
-        return list(claims.judged_paper(own))
+        return list(claims.judged_paper(own.paper, own.output, not own.scale.folder))
 
     return make
 
@@ -57,7 +57,7 @@ def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     assert set(row) <= set(claims.COLUMNS)
     assert row["verdict"] == REPRODUCED and row["cause"] == ""
     assert row["reproduced"] == pytest.approx(0.31 / 0.025)
-    assert row["tables"] == claims.path_of(config, "table").as_posix()
+    assert row["tables"] == claims.path_of("dpcd", config.output, "table").as_posix()
     assert row["accepted"] == "above 1"
     assert (
         made(CLAIM | {"required": 0.9})[0]["accepted"] == "above 1, in 0.9 of the cases"
@@ -95,13 +95,12 @@ def test_a_claim_that_cannot_be_judged_stops_its_paper_alone(
     monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
     (tmp_path / "sound.yaml").write_text(yaml.safe_dump([CLAIM]))
     (tmp_path / "bad.yaml").write_text(yaml.safe_dump([CLAIM | {"kind": "rumour"}]))
-    papers = [
-        changed(config, "paper.claims", name) for name in ("bad.yaml", "sound.yaml")
-    ]
-    monkeypatch.setattr(claims.texts, "papers", lambda _: papers)
+    files = ("bad.yaml", "sound.yaml")
+    papers = [changed(config.paper, "claims", name) for name in files]
+    monkeypatch.setattr(claims.texts, "papers", lambda *_: papers)
     with pytest.raises(ConfigError, match=r"bad\.yaml: claim 1: kind: .*'rumour'"):
         claims.write(config)
-    table = pd.read_csv(claims.plan.results_folder(config) / "claims.csv")
+    table = pd.read_csv(Path(config.output.results, "claims.csv"))
     assert table["claim"].tolist() == [CLAIM["statement"]]
 
 
@@ -109,7 +108,7 @@ def test_what_was_not_run_turns_by_itself(made, config):
     later = CLAIM | {"table": "later"}
     (row,) = made(later)
     assert row["verdict"] == NOT_RUN and "is not there" in row["reason"]
-    write(config, "later", pd.read_csv(claims.path_of(config, "table")))
+    write(config, "later", pd.read_csv(claims.path_of("dpcd", config.output, "table")))
     assert made(later)[0]["verdict"] == REPRODUCED
 
 
@@ -149,7 +148,7 @@ def test_the_authors_tuned_numbers_are_the_least_of_all_passes(config, monkeypat
     )
     monkeypatch.setattr(claims.results, "published", lambda *_: printed)
     known = {"file": "t", "tables": ["tuned"], "columns": {"error": "mean"}}
-    read = claims.published(config, [SimpleNamespace(printed=known)])
+    read = claims.published(config.paper, [SimpleNamespace(printed=known)])
     assert read("tuned")["mean"].tolist() == [0.1]
 
 
@@ -185,7 +184,7 @@ def test_a_wrong_claim_is_refused_by_file_claim_and_key(made):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_claims_of_every_paper_are_well_made(paper):
     config = configuration.compose([f"paper={paper}"])
-    found = claims.load(config)
+    found = claims.load(config.paper, claims.tables(config.paper, config.output))
     assert len(found) >= 18
     for claim in found:
         assert len(claim.statement) < 220
@@ -226,6 +225,8 @@ def test_a_sentence_is_found_by_its_key():
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_anchored_sentence_stands_in_its_paper(paper):
     text = (Path(os.environ["DPERM_TEXTS"]) / f"{paper}.txt").read_text("utf-8")
-    for claim in claims.load(configuration.compose([f"paper={paper}"])):
+    config = configuration.compose([f"paper={paper}"])
+    tables = claims.tables(config.paper, config.output)
+    for claim in claims.load(config.paper, tables):
         if claim.anchor:
             assert anchors.stands_in(text, claim.anchor["sentence"]), claim.statement

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import browser
-from dperm.experiments import plan
 from dperm.report import explorer
 
 from .conftest import compose, write
@@ -44,7 +44,7 @@ def page(judged, tmp_path_factory):
     config = compose(tmp_path_factory.mktemp("explorer"))
     write(config, "figures/figure1", curves())
     for name, table in {"arena/arena": ARENA, "claims": judged}.items():
-        path = plan.results_folder(config, f"{name}.csv")
+        path = Path(config.output.results, f"{name}.csv")
         path.parent.mkdir(exist_ok=True)
         table.to_csv(path, index=False)
     return explorer.explore(config)[0]

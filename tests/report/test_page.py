@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from PIL import Image
 
-from dperm.experiments import plan
 from dperm.report import stage
 
 from .conftest import compose, write
@@ -31,11 +31,11 @@ def report(judged, tmp_path_factory):
     """The file of a page with one figure, a leaderboard and an audit."""
     config = compose(tmp_path_factory.mktemp("report"))
     write(config, "figures/figure1", CURVES)
-    stem = plan.figures_folder(config, "dpcd", "figure1")
+    stem = Path(config.output.figures, "dpcd", "figure1")
     Image.new("RGB", (30, 20)).save(stem.with_suffix(".png"))
     tables = {"arena/arena": ARENA, "claims": judged, "audit/controls": CURVES}
     for name, table in tables.items():
-        path = plan.results_folder(config, f"{name}.csv")
+        path = Path(config.output.results, f"{name}.csv")
         path.parent.mkdir(exist_ok=True)
         table.to_csv(path, index=False)
     return stage.report(config)[0]

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.config.config import compose, read
-from dperm.config.locate import ConfigError
+from dperm.config.config import papers, read
+from dperm.config.locate import ConfigError, available
+from dperm.config.schema import Scale
 from dperm.report import printed
 
 ROOT = Path(__file__).parents[2]
@@ -15,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def numbers():
-    return printed.numbers(compose([]))
+    sections = papers(available("paper"), Scale(), [])
+    return printed.numbers(sections, Path("results"))
 
 
 def test_the_committed_numbers_are_those_of_the_tables(numbers):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from dperm.config.locate import ConfigError
-from dperm.experiments import plan
 from dperm.report import texts
 from dperm.report.texts import complete
 
@@ -40,7 +41,7 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
                     "<!-- end of claims -->\nwords\n")  # fmt: skip
     with pytest.raises(ConfigError, match=r"claims\.csv is not there"):
         texts.readme(config)
-    judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
+    judged.to_csv(Path(config.output.results, "claims.csv"), index=False)
     assert texts.readme(config) == [path, page]
     text = path.read_text()
     assert text.startswith(f"before\n{MARK}\n")
@@ -57,7 +58,7 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
 def test_a_page_without_marks_is_left_alone(config, judged, pages):
     path = pages / "README.md"
     path.write_text("no marks\n")
-    judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
+    judged.to_csv(Path(config.output.results, "claims.csv"), index=False)
     with pytest.raises(ConfigError, match=r"README\.md: expected the lines"):
         texts.readme(config)
     assert path.read_text() == "no marks\n"
@@ -82,7 +83,7 @@ def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages)
 
 def test_a_report_has_ten_major_claims_with_their_pictures(config):
     claims = complete(pd.DataFrame([ROW | {"id": str(k)} for k in range(12)]))
-    text = texts.block(config, claims)
+    text = texts.block(config.paper, config.output, claims)
     assert text.count("\n### C") == 10
     first = text.partition("### C1. ")[2].partition("\n### ")[0]
     assert first.startswith("Reproduced: A / B beats"), "the finding first"

@@ -47,8 +47,7 @@ class World:
             ("seed", ""): self.base.seed,
         }
         small = at_scale(self.sections["paper", paper], self.base.scale)
-        config = replace(self.base, paper=small)
-        names = {"problem": {*plan.problem_names(config)}, "solver": {*small.runs}}
+        names = {"problem": {*small.problems}, "solver": {*small.runs}}
         for sweep in small.sweeps.values():
             words = digests.texts(sweep.grid)
             names["problem"] |= {*sweep.problems, *sweep.prepared}
@@ -139,14 +138,17 @@ class World:
         with self.installed(), threadpool_limits(1):
             digests.SECTIONS.clear()
             config = self.config()
-            output = schema.Output(str(folder / "results"), str(folder / "figures"))
+            below = config.scale.folder
+            tops = (str(folder / top / below) for top in ("results", "figures"))
+            output = schema.Output(*tops)
             where = replace(config.data, dir=str(folder / "data"))
             config = replace(config, output=output, data=where)
             if stage in ("fetch", "prepare", "optimum"):
                 problem = values[0]
                 if stage == "fetch":
                     problem = self.jobs().problem_of(problem)
-                getattr(inputs, stage)(plan.at_problem(config, problem))
+                section = configuration.read("problem", problem)
+                getattr(inputs, stage)(replace(config, problem=section))
             elif stage == "solve":
                 stages.solve(plan.at_run(config, *values[1:]))
             elif stage == "sweep":

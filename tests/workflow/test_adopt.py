@@ -38,7 +38,7 @@ PAPER = {
 }  # fmt: skip
 FILES = {
     "configuration/paper/tiny/sweeps.py": """
-def powers(config, point, seed):
+def powers(point, seed):
     base = 1.1 if point["how"] == "a" else _base()
     value = base ** point["n"] * (1 + seed % 97)
     return [{"step": float(k), "clip": 1.0, "value": value} for k in range(20)]
@@ -46,7 +46,7 @@ def powers(config, point, seed):
 def _base():
     return 1.2
 
-def roots(config, point, seed):
+def roots(point, seed):
     return [{"k": k, "value": point["n"] ** 0.5} for k in range(2)]
 """,
     "configuration/solver/own.yaml": "name: own\nlabel: Own\nalgorithm: mine\n",

@@ -64,7 +64,7 @@ def once(data_dir, tmp_path_factory):
     """A folder with all rows of the paper on one problem."""
     folder = tmp_path_factory.mktemp("solved")
     where = [*SMALL, f"data.dir={data_dir}", f"output.results={folder}", "scale=smoke"]
-    for problem, solver in plan.runs(compose(where)):
+    for problem, solver in plan.runs(compose(where).paper):
         stages.solve(compose([*where, f"problem={problem}", f"solver={solver}"]))
     stages.timing(compose(where))
     return folder
@@ -116,7 +116,7 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
     assert set(timed["calibration"]) == {"paper"}  # of the products that show time
     assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
     assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
-    folder = plan.results_folder(solved(), "dpcd", "diabetes")
+    folder = Path(solved().output.results, "dpcd", "diabetes")
     fresh = pd.concat(
         pd.read_parquet(folder / solver / "evaluate.parquet")
         for solver in ("dp_cd", "dp_sgd")
@@ -131,7 +131,7 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
 
 def test_a_figure_and_a_table_show_what_was_clocked(solved):
     """Made from rows whose seconds are told apart from those of evaluation."""
-    path = plan.results_folder(solved(), "dpcd", "timing.parquet")
+    path = Path(solved().output.results, "dpcd", "timing.parquet")
     known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
     store.write_table(path, known)
     paper = solved().paper
@@ -280,8 +280,7 @@ def test_a_folder_that_stands_alone_has_modules_of_its_papers(copied):
     )
     table = jobs.compose(["alone"], ["scale=full"])
     assert table.job("draw", "alone", "tables/one").products == ["tables/one"]
-    made = compose(["paper=alone"])
-    assert makers.function_of(made, "tables", "errors")() is None
+    assert makers.function_of("alone", "tables", "errors")() is None
 
 
 # --- what Snakemake is told -----------------------------------------------------------

@@ -148,9 +148,7 @@ def data_keys(dataset, loss="logistic") -> tuple[str, ...]:
     """Keys of the jobs that fetch, prepare and solve a problem on a data set."""
     problem = schema.ProblemSection(name="own", dataset=dataset, loss=loss)
     found = jobs.Jobs("")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs.checks, "problem", lambda section: None)
-        jobs.add_problem(found, schema.Config(problem=problem), "own")
+    jobs.add_problem(found, schema.Config(), problem)
     return tuple(job.key for job in found.jobs.values())
 
 
@@ -194,7 +192,7 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (settings(), ("dperm.experiments.plan", "/{float(passes)!r}/", "/{passes!r}:")),
     (SOLVE, ("dperm.experiments.tune", "range(design.fresh)", "range(1)")),
     (SOLVE, ("dperm.experiments.plan", '("tune", 0)', '("tune", 1)')),
-    (TIMES, ("dperm.experiments.stages", "clocked = min(", "clocked = 1 + min(")),
+    (TIMES, ("dperm.experiments.stages", "count = min(", "count = 1 + min(")),
     (RATES, ("dperm.experiments.stages", '"sweep", config.paper.name', '"swept", ""')),
     (RATES, ("dperm.storage.files",)),
     (OPTIMUM, ("dperm.experiments.inputs", "gap / solution.value", "gap")),

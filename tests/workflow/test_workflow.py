@@ -184,7 +184,7 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
     done = snakemake(tmp_path, 2, "--until=optimum", "dpgcd", set=" ".join(given))
     assert done.returncode == 0, done.stderr[-3000:]
     given += ["paper=dpgcd", *(f"~paper.{name}" for name in OF_NO_PROBLEM)]
-    runs = plan.runs(compose([*given, "scale=smoke"]))
+    runs = plan.runs(compose([*given, "scale=smoke"]).paper)
     solves = (f"solve problem={problem} solver={name}" for problem, name in runs)
     figure = "figure formats=[svg]"
     done = stages(tmp_path, 2, given, *solves, "timing", figure, "table", "complete")

@@ -151,21 +151,30 @@ def checked(
 def _object(
     kind: Any, tree: dict[str, Any], names: dict[str, str], overrides: Sequence[str]
 ) -> Any:
-    """Plain values as the configuration or its settings, with the mirror's folder."""
+    """Plain values as the configuration or its settings.
+
+    The mirror's folder is that of the environment where none is set, and folders of
+    results and figures are those of the scale.
+    """
     from dperm.config import composition
 
     config = check(tree, kind, composition.place_of(names, overrides))
     for group, name in names.items():
         _check_section(group, name, getattr(config, group), overrides)
     mirror = config.data.mirror or os.environ.get("DPERM_MIRROR") or None
-    return replace(config, data=replace(config.data, mirror=mirror))
+    folder = config.scale.folder
+    output = schema.Output(
+        Path(config.output.results, folder).as_posix(),
+        Path(config.output.figures, folder).as_posix(),
+    )
+    return replace(config, data=replace(config.data, mirror=mirror), output=output)
 
 
 # --- the part of a paper that a scale runs --------------------------------------------
 
 
 def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
-    """The part of a paper that a scale runs.
+    """The part of a paper that a scale runs, with its problems at this scale.
 
     A scale that is not thorough drops sweeps and products marked ``smoke: false``. The
     small scales run sweeps on their own grids and problems, and drop sweeps none of
@@ -186,9 +195,13 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
             if (product.smoke or scale.thorough) and sweeps.keys() >= {*product.sweeps}
         }
 
-    figures = kept(paper.figures)
-    tables = kept(paper.tables)
-    return replace(paper, sweeps=sweeps, figures=figures, tables=tables)
+    return replace(
+        paper,
+        problems=paper.small_problems if is_small else paper.problems,
+        sweeps=sweeps,
+        figures=kept(paper.figures),
+        tables=kept(paper.tables),
+    )
 
 
 def _small(sweep: schema.Sweep, small_problems: list[str]) -> schema.Sweep:
@@ -206,16 +219,12 @@ def _small(sweep: schema.Sweep, small_problems: list[str]) -> schema.Sweep:
     )
 
 
-def with_paper(config: schema.Config, name: str) -> schema.Config:
-    """The configuration of another paper, at the same scale and with its overrides."""
-    return with_papers(config, [name])[0]
-
-
-def with_papers(config: schema.Config, names: Sequence[str]) -> list[schema.Config]:
-    """The same of several papers, which are read together."""
-    papers_by_name = sections("paper", names, config.overrides)
-    papers = (at_scale(papers_by_name[name], config.scale) for name in names)
-    return [replace(config, paper=paper) for paper in papers]
+def papers(
+    names: Sequence[str], scale: schema.Scale, overrides: Iterable[str]
+) -> list[schema.Paper]:
+    """Papers at a scale, with the overrides of a run; they are read together."""
+    papers_by_name = sections("paper", names, overrides)
+    return [at_scale(papers_by_name[name], scale) for name in names]
 
 
 # --- what one section must tell of others ---------------------------------------------

@@ -401,7 +401,7 @@ class Data(Part):
 
 @dataclass(frozen=True)
 class Output(Part):
-    """Folders of results and figures."""
+    """Folders of results and figures; where composed, those of the scale."""
 
     results: Text = "results"
     figures: Text = "figures"

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +22,7 @@ from dperm.audit import tables
 from dperm.audit.mechanism import Mechanism
 from dperm.audit.solvers import mechanisms
 from dperm.config import schema
-from dperm.config.config import with_paper
+from dperm.config.config import papers
 from dperm.config.locate import ConfigError, available
 from dperm.config.validation import key_of
 from dperm.estimators import audited
@@ -66,32 +65,32 @@ def audit(config: schema.Config) -> list[Path]:
         After all checks, if one has caught the solver.
     """
     if config.product is None:
-        return _solver(config)
+        is_thorough = config.scale.thorough
+        effort = tables.FULL_EFFORT if is_thorough else tables.SMALL_EFFORT
+        return _solver(config.solver, effort, config.seed, _folder(config.output))
     make_table = PRODUCTS.get(config.product)
     if make_table is None:
         names = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {names}")
-    path = plan.results_folder(config, "audit", f"{config.product}.csv")
+    path = _folder(config.output) / f"{config.product}.csv"
     store.write_csv(path, make_table(config))
     log.info("%s", path)
     return [path]
 
 
-def _path(config: schema.Config, name: str) -> Path:
-    return plan.results_folder(config, "audit", "solvers") / f"{name}.csv"
+def _folder(output: schema.Output) -> Path:
+    return Path(output.results, "audit")
 
 
-def _solver(config: schema.Config) -> list[Path]:
-    """The findings about the solver, one subject after the other as they come.
+def _solver(
+    chosen: schema.Solver, effort: dict[str, int], seed: int, folder: Path
+) -> list[Path]:
+    """The findings about a solver, one subject after the other as they come.
 
     Raises NoSubjectError if it is private and there is no subject to audit.
     """
-    chosen = config.solver
-    effort = tables.SMALL_EFFORT
-    if config.scale.thorough:
-        effort = tables.FULL_EFFORT
     frames = [pd.DataFrame({"caught": []})]
-    for rows in tables.solver(chosen.name, _subjects(chosen), effort, config.seed):
+    for rows in tables.solver(chosen.name, _subjects(chosen), effort, seed):
         for row in rows.itertuples():
             sign = "CAUGHT" if row.caught else "passed"
             text = f"{row.measured:.4g} of {row.bound:.4g}"
@@ -100,7 +99,7 @@ def _solver(config: schema.Config) -> list[Path]:
         frames.append(rows)
     if len(frames) == 1:
         log.info("%s states no privacy: there is nothing to refute", chosen.name)
-    path = _path(config, chosen.name)
+    path = folder / "solvers" / f"{chosen.name}.csv"
     findings = pd.concat(frames[1:] or frames)
     text = "\n"
     if len(findings):
@@ -123,7 +122,8 @@ def _subjects(chosen: schema.Solver) -> Iterator[Mechanism]:
 
 def _epsilon(config: schema.Config) -> pd.DataFrame:
     """The table of all solvers; the file of one that states no privacy is empty."""
-    paths = [_path(config, name) for name in available("solver")]
+    folder = _folder(config.output) / "solvers"
+    paths = [folder / f"{name}.csv" for name in available("solver")]
     findings = [
         pd.read_csv(path, keep_default_na=False)
         for path in paths
@@ -135,23 +135,26 @@ def _epsilon(config: schema.Config) -> pd.DataFrame:
 def _tuning(config: schema.Config) -> pd.DataFrame:
     """Costs of every ledger of the papers' runs: of one run, and of private tuning."""
     rows: list[dict] = []
-    for name in available("paper"):
-        paper = with_paper(config, name)
-        for problem, chosen in plan.runs(paper):
-            rows += _tuned(paper, problem, chosen)
+    for paper in papers(available("paper"), config.scale, config.overrides):
+        folder = Path(config.output.results, paper.name)
+        for run in plan.runs(paper):
+            rows += _tuned(paper, config.scale, folder, run)
     return pd.DataFrame(rows)
 
 
-def _tuned(config: schema.Config, problem: str, chosen: str) -> Iterator[dict]:
-    """Rows of one solver on one problem; none where it has not run.
+def _tuned(
+    paper: schema.Paper, scale: schema.Scale, folder: Path, run: tuple[str, str]
+) -> Iterator[dict]:
+    """Rows of one run, a problem and a solver; none where it has not run.
 
     The Rényi epsilon is that of one run, the logarithmic one that of the best of a
     random number of runs.
     """
-    config = replace(config, solver=replace(config.solver, name=chosen))
-    counts = Counter(point["passes"] for point in plan.grid_points(config))
+    problem, chosen = run
+    points = plan.grid_points(paper, chosen, scale.keep)
+    counts = Counter(point["passes"] for point in points)
     try:
-        records = results.ledgers(config, problem, chosen)
+        records = results.ledgers(folder / problem / chosen)
     except FileNotFoundError:
         log.info("%s has not run on %s", chosen, problem)
         return
@@ -161,7 +164,7 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> Iterator[dict]:
         if settings > 1 and math.isfinite(calibrated.true_epsilon):
             curve = renyi_curve(calibrated.ledger, MANY)
             yield {
-                "paper": config.paper.name,
+                "paper": paper.name,
                 "problem": problem,
                 "solver": chosen,
                 "calibration": calibrated.calibration,
@@ -197,7 +200,7 @@ def report(config: schema.Config) -> None:
     """
     module, options, problem = _request(config)
     family = registry.family(module)
-    _refuse_unread(config, family)
+    _refuse_unread(config.overrides, config.solver.name, family)
     asked = config.setting.calibration
     kinds = [*config.paper.calibrations, asked]
     own_noise = config.setting.noise_multiplier
@@ -258,22 +261,22 @@ def report(config: schema.Config) -> None:
         print(f"    {event.source}")
 
 
-def _refuse_unread(config: schema.Config, family: str) -> None:
+def _refuse_unread(overrides: Sequence[str], solver: str, family: str) -> None:
     """Refuse keys of ``setting`` on which the cost of a solver does not depend."""
     read = {"calibration", "noise_multiplier", "passes"}
     if family == "full_batch":
         read -= {"passes"}
-    for text in config.overrides:
+    for text in overrides:
         _, _, name = key_of(text).partition("setting.")
         if name and name not in read:
             names = ", ".join(sorted(read))
             raise ConfigError(
-                f"{text}: {config.solver.name} costs the same whatever it is: expected "
+                f"{text}: {solver} costs the same whatever it is: expected "
                 f"one of {names}"
             )
         if text == f"setting.calibration={PAPER}" and family == "full_batch":
             raise ConfigError(
-                f"{text}: no paper prints a formula for {config.solver.name}: expected "
+                f"{text}: no paper prints a formula for {solver}: expected "
                 f"{STRICT}, or a module of yours"
             )
 
@@ -288,7 +291,7 @@ def _request(config: schema.Config) -> tuple[ModuleType, Any, Problem]:
         raise ConfigError(
             f"solver={config.solver.name}: it reads a stream of records, not a problem"
         )
-    problem = inputs.load_problem(config)
+    problem = inputs.load_problem(config.problem, config.data)
     if kind == "batched":
         reason = obstacle(module, options, config.problem, problem.is_sparse)
     elif kind == "full_batch":

@@ -1,6 +1,6 @@
 """Checks of a configuration that need code: losses, algorithms and their options.
 
-They run for every stage before it computes, and for all sections of the run table.
+They run before a stage computes, and for all sections of the run table.
 """
 
 from __future__ import annotations
@@ -17,12 +17,6 @@ from dperm.data.fetching import check_dataset
 from dperm.experiments.capabilities import kept_sparse, obstacle
 from dperm.problems import losses
 from dperm.solvers import registry
-
-
-def check(config: schema.Config) -> None:
-    """Check a whole configuration."""
-    problem(config.problem)
-    solver(config.solver)
 
 
 def problem(section: schema.ProblemSection) -> None:

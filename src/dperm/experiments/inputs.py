@@ -6,13 +6,16 @@ A job is a problem with its optimum and a solver.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dperm import data
+from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.grid import number
 from dperm.config.scope import view
@@ -37,17 +40,24 @@ PREPARING = f"{__name__}:prepare"
 OPTIMISING = f"{__name__}:optimum"
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """What finds the problems of a run: their sections, arrays and optima."""
+
+    data: schema.Data  #: folders of arrays and optima
+    overrides: Sequence[str]  #: of settings, which sections have
+
+
 class UnavailableError(LookupError):
     """The data of a problem cannot be had; the text is the reason."""
 
 
-def load_problem(config: schema.Config) -> Problem:
+def load_problem(spec: schema.ProblemSection, folders: schema.Data) -> Problem:
     """The problem on its prepared arrays.
 
     Raises UnavailableError if its data cannot be had.
     """
-    spec = config.problem
-    prepared = data.load_prepared(spec.name, config.data)
+    prepared = data.load_prepared(spec.name, folders)
     if not prepared.available:
         raise UnavailableError(prepared.meta["reason"])
     if prepared.meta["made"] != data.made_by(spec.preparation):
@@ -75,6 +85,11 @@ def load_problem(config: schema.Config) -> Problem:
     )
 
 
+def titles(inputs: Inputs, problems: Iterable[str]) -> dict[str, schema.ProblemSection]:
+    """The problems' sections, for titles and privacy targets."""
+    return configuration.sections("problem", problems, inputs.overrides)
+
+
 def public_information(problem: schema.ProblemSection) -> tuple[str, ...]:
     """Information on all records that reading and preparing take as public, with n."""
     steps = {
@@ -93,19 +108,19 @@ def say_unavailable(name: str, reason: object) -> None:
     log.warning(text, name, reason, again)
 
 
-def optimum_folder(config: schema.Config) -> Path:
-    """Folder of the problem's optimum."""
-    return Path(config.data.dir, "optimum", config.problem.name)
+def optimum_folder(problem: str, folders: schema.Data) -> Path:
+    """Folder of a problem's optimum."""
+    return Path(folders.dir, "optimum", problem)
 
 
-def load_optimum(config: schema.Config) -> Optimum:
+def load_optimum(spec: schema.ProblemSection, folders: schema.Data) -> Optimum:
     """The certified optimum that the optimum stage wrote.
 
     Raises FileNotFoundError if that stage has not run, and ValueError if its files are
     damaged, or of other data or settings.
     """
-    record = optimum_record(config)
-    path = optimum_folder(config) / "w.npy"
+    record = optimum_record(spec, folders)
+    path = optimum_folder(spec.name, folders) / "w.npy"
     try:
         w = np.load(path)
         if record["w_digest"] != store.digest(w.tolist()):
@@ -116,13 +131,13 @@ def load_optimum(config: schema.Config) -> Optimum:
     return Optimum(w, record["value"], record["gap"])
 
 
-def optimum_record(config: schema.Config) -> dict[str, Any]:
+def optimum_record(spec: schema.ProblemSection, folders: schema.Data) -> dict[str, Any]:
     """Content of ``optimum.json`` of the problem; without data ``unavailable``.
 
     Raises as ``load_optimum``.
     """
-    name = config.problem.name
-    path = optimum_folder(config) / "optimum.json"
+    name = spec.name
+    path = optimum_folder(name, folders) / "optimum.json"
     if not path.is_file():
         raise FileNotFoundError(f"{path}: run `dperm optimum problem={name}` first")
     again = f"delete {path.parent} and run again"
@@ -132,7 +147,7 @@ def optimum_record(config: schema.Config) -> dict[str, Any]:
         raise ValueError(
             f"{path} was changed after it was made, or made by an old version: {again}"
         )
-    identity = _identity(config)
+    identity = _identity(spec, folders)
     if record.get("made", identity) != identity:
         raise ValueError(
             f"{path} was made of other data or settings, or by other code: run "
@@ -141,10 +156,9 @@ def optimum_record(config: schema.Config) -> dict[str, Any]:
     return record
 
 
-def _identity(config: schema.Config) -> str:
+def _identity(spec: schema.ProblemSection, folders: schema.Data) -> str:
     """Digest of the prepared arrays, and of settings and code of their optimum."""
-    spec = config.problem
-    meta = Path(config.data.dir, "prepared", spec.name, "meta.json")
+    meta = Path(folders.dir, "prepared", spec.name, "meta.json")
     arrays = (store.known_json(meta) or {}).get("digest")
     settings = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
     return store.digest(
@@ -152,26 +166,40 @@ def _identity(config: schema.Config) -> str:
     )
 
 
-def load_job(config: schema.Config) -> SolverJob:
-    """The chosen solver on the chosen problem.
+class SolverOnProblem(NamedTuple):
+    """A solver with its options, and a problem that it can solve, with its optimum."""
+
+    problem: Problem
+    optimum: Optimum
+    module: ModuleType
+    options: Any
+
+
+def load_solver(
+    spec: schema.ProblemSection, solver: schema.Solver, folders: schema.Data
+) -> SolverOnProblem:
+    """A solver on a problem.
 
     Raises UnavailableError if the data of the problem cannot be had, and ConfigError if
     the solver cannot run on it.
     """
-    problem = load_problem(config)
-    solver = config.solver
+    problem = load_problem(spec, folders)
     where = f"problem/{problem.name}.yaml"
-    module, options = checks.able(config.problem, solver, where, problem.is_sparse)
-    names = plan.names_of(config)
+    module, options = checks.able(spec, solver, where, problem.is_sparse)
+    return SolverOnProblem(problem, load_optimum(spec, folders), module, options)
+
+
+def load_job(config: schema.Config) -> SolverJob:
+    """The paper's job of the chosen solver and problem. Raises as ``load_solver``."""
+    spec = config.problem
+    solver = config.solver
+    loaded = load_solver(spec, solver, config.data)
+    names = plan.names_of(config.paper, spec.name, solver)
     name = solver.algorithm
-    loss = config.problem.loss
-    noise = digests.noise(name, config.paper.calibrations, loss)
-    code = CodeDigests(digests.solver(name, loss), noise)
-    folder = plan.run_folder(config, *names[1:3])
-    return SolverJob(
-        names, name, problem, load_optimum(config), module, options, code,
-        config.seed, folder, config.workers,
-    )  # fmt: skip
+    noise = digests.noise(name, config.paper.calibrations, spec.loss)
+    code = CodeDigests(digests.solver(name, spec.loss), noise)
+    folder = plan.run_folder(config.paper, config.output, *names[1:3])
+    return SolverJob(names, name, *loaded, code, config.seed, folder, config.workers)
 
 
 # --- the stages -----------------------------------------------------------------------
@@ -199,7 +227,7 @@ def prepare(config: schema.Config) -> None:
     """Prepare the arrays of the problem."""
     settings = scopes.prepared(config.problem)
     scope = scopes.scope(f"prepare {config.problem.name}", settings)
-    with trace.kept(scope, config, lambda: [PREPARING]):
+    with trace.kept(scope, [Path(config.data.dir)], lambda: [PREPARING]):
         problem = view(config, "", scope).problem
         meta = data.prepare(problem, config.data, checks.usable).meta
     if meta["status"] == "ok":
@@ -213,28 +241,30 @@ def optimum(config: schema.Config) -> Path:
 
     Raises ValueError if it has no minimum, or F* = 0, to which no error is relative.
     """
-    folder = optimum_folder(config)
-    record = {"problem": config.problem.name, "status": "unavailable"}
-    settings = scopes.optimum(config.problem)
-    scope = scopes.scope(f"optimum {config.problem.name}", settings)
-    watched = view(config, "", scope)
+    name = config.problem.name
     loss = config.problem.loss
+    folder = optimum_folder(name, config.data)
+    record = {"problem": name, "status": "unavailable"}
+    scope = scopes.scope(f"optimum {name}", scopes.optimum(config.problem))
+    spec = view(config.problem, f"problem.{name}", scope)
     with store.locked(folder):
         try:
             with trace.kept(
                 scope,
-                config,
+                [Path(config.data.dir)],
                 lambda: digests.looked_up(OPTIMISING, option_words=[loss]),
             ):
-                record |= _solved(watched, load_problem(watched), folder / "w.npy")
+                problem = load_problem(spec, config.data)
+                record |= {"status": "ok", "made": _identity(spec, config.data)}
+                record |= _solved(problem, folder / "w.npy")
         except UnavailableError as error:
-            say_unavailable(config.problem.name, error)
+            say_unavailable(name, error)
         signed = record | {"content": store.digest(record)}
         store.write_json(folder / "optimum.json", signed)
     return folder / "optimum.json"
 
 
-def _solved(config: schema.Config, problem: Problem, path: Path) -> dict[str, Any]:
+def _solved(problem: Problem, path: Path) -> dict[str, Any]:
     """Write the optimum's weights; returns what its record says."""
     where = f"conf/problem/{problem.name}.yaml: loss, penalty"
     try:
@@ -250,8 +280,6 @@ def _solved(config: schema.Config, problem: Problem, path: Path) -> dict[str, An
         np.save(beside, solution.w)
     start = float(problem.objective(np.zeros(problem.p))[0])
     record = {
-        "status": "ok",
-        "made": _identity(config),
         "w_digest": store.digest(solution.w.tolist()),
         "value": solution.value,
         "gap": solution.gap,

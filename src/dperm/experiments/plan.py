@@ -1,4 +1,4 @@
-"""The runs of a paper at the configured scale: names, grids, seeds and folders."""
+"""The runs of a paper at its scale: names, grids and seeds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from dperm.config import grid, schema
 from dperm.config.config import read
 from dperm.config.locate import OWN, ConfigError, available, group_file, own_conf
 from dperm.storage.closure import unwatched
-
-
-def results_folder(config: schema.Config, *below: str) -> Path:
-    """A folder below results/, or below results/<scale>/."""
-    return Path(config.output.results, config.scale.folder, *below)
 
 
 def papers_here(folder: Path) -> list[str]:
@@ -34,73 +29,56 @@ def papers_here(folder: Path) -> list[str]:
     ]
 
 
-def run_folder(config: schema.Config, problem: str, solver: str) -> Path:
+def run_folder(
+    paper: schema.Paper, output: schema.Output, problem: str, solver: str
+) -> Path:
     """The folder of a solver's rows on a problem.
 
     It is the paper's for a problem of the paper, else one for problems of users.
     """
     with unwatched:  # no number depends on where rows are
-        paper = config.paper
         is_of_paper = problem in (*paper.problems, *paper.small_problems)
-    name = paper.name if is_of_paper else OWN
-    return results_folder(config, name, problem, solver)
+    return Path(output.results, paper.name if is_of_paper else OWN, problem, solver)
 
 
-def figures_folder(config: schema.Config, *below: str) -> Path:
-    """A folder below figures/, or below figures/<scale>/."""
-    return Path(config.output.figures, config.scale.folder, *below)
-
-
-def problem_names(config: schema.Config) -> list[str]:
-    """The problems of the paper at this scale."""
-    is_small = config.scale.problems == "small"
-    return config.paper.small_problems if is_small else config.paper.problems
-
-
-def runs(config: schema.Config) -> list[tuple[str, str]]:
-    """(problem, solver) of every solver job of the paper at this scale."""
+def runs(paper: schema.Paper) -> list[tuple[str, str]]:
+    """(problem, solver) of every solver job of the paper at its scale."""
     pairs = []
-    for problem in problem_names(config):
-        for solver, run in config.paper.runs.items():
+    for problem in paper.problems:
+        for solver, run in paper.runs.items():
             if run.problems is None or problem in run.problems:
                 pairs.append((problem, solver))
     return pairs
 
 
-def grid_points(config: schema.Config) -> list[grid.Point]:
-    """The grid of the paper for the chosen solver, thinned to the scale.
+def grid_points(
+    paper: schema.Paper, solver: str, keep: dict[str, int]
+) -> list[grid.Point]:
+    """The grid of the paper for a solver, thinned to some values of each axis.
 
     Raises ConfigError if the paper does not run this solver.
     """
-    paper = config.paper
-    solver = config.solver.name
     if solver not in paper.runs:
         names = ", ".join(paper.runs)
         where = f"conf/{group_file('paper', paper.name)}: runs"
         raise ConfigError(f"{where}: no solver {solver!r}; it has {names}")
     points = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
-    return grid.thin(points, config.scale.keep)
+    return grid.thin(points, keep)
 
 
-def label(config: schema.Config, solver: str) -> str:
+def label(paper: schema.Paper, solver: schema.Solver) -> str:
     """The name of a solver in the paper."""
-    label = config.paper.runs[solver].label if solver in config.paper.runs else None
-    if label:
-        return label
-    is_chosen = config.solver.name == solver
-    section = config.solver if is_chosen else read("solver", solver, config.overrides)
-    return str(section.label)
-
-
-def at_problem(config: schema.Config, name: str) -> schema.Config:
-    """The configuration of another problem, with the same overrides."""
-    return replace(config, problem=read("problem", name, config.overrides))
+    run = paper.runs.get(solver.name)
+    return (run and run.label) or solver.label
 
 
 def at_run(config: schema.Config, problem: str, solver: str) -> schema.Config:
     """The configuration of another problem and solver, with the same overrides."""
-    section = read("solver", solver, config.overrides)
-    return replace(at_problem(config, problem), solver=section)
+    return replace(
+        config,
+        problem=read("problem", problem, config.overrides),
+        solver=read("solver", solver, config.overrides),
+    )
 
 
 class Names(NamedTuple):
@@ -132,10 +110,9 @@ class Design:
         return self.stop_above if (stage, replicate) == ("tune", 0) else None
 
 
-def names_of(config: schema.Config) -> Names:
-    """Names of the job of the chosen solver on the chosen problem."""
-    solver = config.solver.name
-    return Names(config.paper.name, config.problem.name, solver, label(config, solver))
+def names_of(paper: schema.Paper, problem: str, solver: schema.Solver) -> Names:
+    """Names of the job of a solver on a problem."""
+    return Names(paper.name, problem, solver.name, label(paper, solver))
 
 
 def design(config: schema.Config) -> Design:
@@ -146,10 +123,11 @@ def design(config: schema.Config) -> Design:
     """
     paper = config.paper
     scale = config.scale
-    points = grid_points(config)
-    where = f"conf/{group_file('paper', paper.name)}: runs.{config.solver.name}.grid"
+    solver = config.solver.name
+    points = grid_points(paper, solver, scale.keep)
+    where = f"conf/{group_file('paper', paper.name)}: runs.{solver}.grid"
     grid.check_clips(points, where, config.problem.privacy.epsilon)
-    stop_above = paper.runs[config.solver.name].stop_above if paper.race else None
+    stop_above = paper.runs[solver].stop_above if paper.race else None
     return Design(
         points,
         paper.calibrations,

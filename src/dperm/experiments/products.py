@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pandas as pd
 from dperm.config import schema
 from dperm.config.locate import ConfigError
 from dperm.config.scope import view
-from dperm.experiments import makers, plan, scopes, trace
+from dperm.experiments import makers, scopes, trace
+from dperm.experiments.inputs import Inputs
 from dperm.experiments.results import load_sweep
 from dperm.plotting import tables
 from dperm.storage import files as store
@@ -29,7 +32,7 @@ NOTHING = {"unavailable": "data not available when this was run"}  # by status
 def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper, also in other ``formats``."""
     paths = []
-    for name in makers.chosen(config, "figures"):
+    for name in makers.chosen(config.paper, "figures", config.product):
         paths += write(config, "figures", name)
     return paths
 
@@ -37,7 +40,7 @@ def figure(config: schema.Config) -> list[Path]:
 def table(config: schema.Config) -> list[Path]:
     """Write ``product=...`` and print it in Markdown, or write all tables."""
     paths = []
-    for name in makers.chosen(config, "tables"):
+    for name in makers.chosen(config.paper, "tables", config.product):
         paths += write(config, "tables", name)
     return paths
 
@@ -62,7 +65,7 @@ def draw(config: schema.Config) -> list[Path]:
 def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     """Make a figure or a table from its stages' results and return its files."""
     drawn, rows = made(config, kind, name)
-    path = stem(config, kind, name)
+    path = stem(config.output, config.paper.name, kind, name)
     if drawn is None:
         written = [path.with_suffix(".csv")]
         store.write_csv(written[0], rows)
@@ -91,23 +94,32 @@ def made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame
     """The picture of a figure, None for a table, and the rows of its CSV file."""
     scope = scopes.scope(f"draw {config.paper.name}/{kind}/{name}",
                          scopes.product(config, kind, name, DRAWING))  # fmt: skip
-    behind = functools.partial(scopes.drawing, config, kind, name, DRAWING)
-    with trace.kept(scope, config, behind):
-        return _seen(view(config, "", scope), kind, name)
+    behind = functools.partial(scopes.drawing, config.paper, kind, name, DRAWING)
+    folder = Path(config.output.results, config.paper.name)
+    inputs = Inputs(config.data, config.overrides)
+    with trace.kept(scope, [folder, Path(config.data.dir)], behind):
+        paper = view(config.paper, "paper", scope)
+        return _made(paper, folder, inputs, kind, name)
 
 
-def _seen(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
-    """The same from a view of the configuration."""
-    product = getattr(config.paper, kind)[name]
-    maker = makers.function_of(config, kind, product.function)
-    call = functools.partial(
-        maker,
-        config,
-        product,
-        makers.product_problems(config, product),
-        **product.options,
-    )
-    reason = _nothing_ran(config, product)
+def _made(
+    paper: schema.Paper, folder: Path, inputs: Inputs, kind: str, name: str
+) -> tuple[Any, pd.DataFrame]:
+    """The same by what the product's key holds."""
+    product = getattr(paper, kind)[name]
+    maker = makers.function_of(paper.name, kind, product.function)
+    sweeps = [load_sweep(folder, sweep) for sweep in product.sweeps]
+    passed = {
+        "product": product,
+        "problems": makers.product_problems(paper, product),
+        "paper": paper,
+        "folder": folder,
+        "inputs": inputs,
+    }
+    if "swept" in inspect.signature(maker).parameters:
+        passed["swept"] = pd.concat(sweeps, ignore_index=True)
+    call = functools.partial(makers.called, maker, product.options, passed)
+    reason = _nothing_ran(sweeps)
     if kind == "tables":
         return None, pd.DataFrame({"reason": [reason]}) if reason else call()
     from dperm.plotting import drawing
@@ -117,16 +129,15 @@ def _seen(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFram
     return drawing.made(call())
 
 
-def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
+def _nothing_ran(sweeps: Sequence[pd.DataFrame]) -> str:
     """Why no row of a product's sweeps has a result; empty if one has."""
-    tables = [load_sweep(config, name) for name in product.sweeps]
-    if not tables or any((table["status"] == "ok").any() for table in tables):
+    if not sweeps or any((table["status"] == "ok").any() for table in sweeps):
         return ""
-    states = set[str]().union(*(table["status"] for table in tables))
+    states = set[str]().union(*(table["status"] for table in sweeps))
     return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
 
 
-def stem(config: schema.Config, kind: str, name: str) -> Path:
+def stem(output: schema.Output, paper: str, kind: str, name: str) -> Path:
     """Path of a figure or a table, without the ending of its files."""
-    folder = plan.figures_folder if kind == "figures" else plan.results_folder
-    return folder(config, config.paper.name, name)
+    top = output.figures if kind == "figures" else output.results
+    return Path(top, paper, name)

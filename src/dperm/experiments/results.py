@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.config import paper_file
 from dperm.experiments import plan
@@ -176,24 +175,25 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def load(
-    config: schema.Config,
+    paper: schema.Paper,
+    folder: Path,
     problems: Iterable[str],
     solvers: Iterable[str] | None = None,
     timed: bool = False,
 ) -> dict[str, list[Result]]:
     """Results of the paper by problem, solvers in the paper's order.
 
-    With ``timed``, the seconds measured by the timing stage are loaded too.
+    ``folder`` has the paper's rows. With ``timed``, the seconds measured by the timing
+    stage are loaded too.
     """
-    path = plan.results_folder(config, config.paper.name) / "timing.parquet"
-    timing = store.read_table(path) if timed else None
+    timing = store.read_table(folder / "timing.parquet") if timed else None
     loaded: dict[str, list[Result]] = {name: [] for name in problems}
-    chosen = set(config.paper.runs) if solvers is None else set(solvers)
-    for problem, solver in plan.runs(config):
+    chosen = set(paper.runs) if solvers is None else set(solvers)
+    for problem, solver in plan.runs(paper):
         if problem in loaded and solver in chosen:
-            folder = plan.results_folder(config, config.paper.name, problem, solver)
-            tuned = store.read_table(folder / "tune.parquet")
-            evaluated = store.read_table(folder / "evaluate.parquet")
+            of_run = folder / problem / solver
+            tuned = store.read_table(of_run / "tune.parquet")
+            evaluated = store.read_table(of_run / "evaluate.parquet")
             reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
             reason = str(reasons.iloc[0]) if len(reasons) else ""
             label = str(tuned["algorithm"].iloc[0])
@@ -202,35 +202,27 @@ def load(
     return loaded
 
 
-def sweep_path(config: schema.Config, name: str) -> Path:
-    """The file with the rows of a sweep."""
-    return plan.results_folder(config, config.paper.name, "sweeps", f"{name}.parquet")
+def sweep_path(folder: Path, name: str) -> Path:
+    """The file with the rows of a sweep; ``folder`` has those of the paper."""
+    return folder / "sweeps" / f"{name}.parquet"
 
 
-def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
+def load_sweep(folder: Path, name: str) -> pd.DataFrame:
     """Rows of a sweep."""
-    return store.read_table(sweep_path(config, name))
+    return store.read_table(sweep_path(folder, name))
 
 
-def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, Any]]:
-    """Entries of ``ledger.json`` of one job."""
-    folder = plan.results_folder(config, config.paper.name, problem, solver)
+def ledgers(folder: Path) -> list[dict[str, Any]]:
+    """Entries of ``ledger.json`` in the folder of a job."""
     again = (
         f"delete {folder / 'tune.parquet'} and run again; finished settings are kept"
     )
     return store.read_json(folder / "ledger.json", again, list)
 
 
-def titles(
-    config: schema.Config, problems: Iterable[str]
-) -> dict[str, schema.ProblemSection]:
-    """The problems' sections, for titles and privacy targets."""
-    return configuration.sections("problem", problems, config.overrides)
-
-
-def published(config: schema.Config, name: str) -> pd.DataFrame:
+def published(paper: schema.Paper, name: str) -> pd.DataFrame:
     """A table of the paper as printed."""
-    path = paper_file(config.paper, config.paper.published[name])
+    path = paper_file(paper, paper.published[name])
     if path is None:
-        raise FileNotFoundError(config.paper.published[name])
+        raise FileNotFoundError(paper.published[name])
     return pd.read_csv(path)

@@ -22,7 +22,7 @@ from dperm.config.config import paper_file
 from dperm.config.locate import available
 from dperm.config.run_spec import of_group
 from dperm.config.scope import NAMES, Scope, leaves, plain
-from dperm.experiments import checks, digests, makers, plan
+from dperm.experiments import digests, makers, plan
 from dperm.storage import closure
 from dperm.storage.files import digest
 
@@ -35,19 +35,9 @@ def scope(job: str, settings: Iterable[str]) -> Scope:
     return Scope(job, frozenset(settings))
 
 
-def section(config: schema.Config, group: str, name: str) -> Any:
+def section(group: str, name: str, overrides: Iterable[str]) -> Any:
     """The section of a problem or a solver with the overrides of the run."""
-    chosen = getattr(config, group)
-    if chosen is not None and chosen.name == name:
-        getattr(checks, group)(chosen)
-        return chosen
-    return digests.section(group, name, *own_overrides(config, group))
-
-
-def own_overrides(config: schema.Config, group: str) -> tuple[str, ...]:
-    """The overrides of keys below a group."""
-    overrides = config.overrides
-    return tuple(of_group(group, overrides))
+    return digests.section(group, name, *of_group(group, overrides))
 
 
 # --- one problem, one solver ----------------------------------------------------------
@@ -78,7 +68,7 @@ def solved(config: schema.Config) -> Settings:
     problem = config.problem
     solver = config.solver
     design = plan.design(config)
-    label = plan.label(config, solver.name)
+    label = plan.label(config.paper, solver)
     run = f"paper.runs.{solver.name}"
     path = f"problem.{problem.name}"
     return {
@@ -131,10 +121,9 @@ def options_at(sweep: schema.Sweep, point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def option_words(
-    config: schema.Config, name: str, point: Mapping[str, Any] | None = None
+    sweep: schema.Sweep, point: Mapping[str, Any] | None = None
 ) -> set[str]:
     """Strings in the points and options of a sweep, or of one that stands apart."""
-    sweep = config.paper.sweeps[name]
     if point is not None and sweep.apart:
         return digests.texts(dict(point)) | digests.texts(options_at(sweep, point))
     return digests.texts(points(sweep)) | digests.texts(sweep.options)
@@ -146,11 +135,10 @@ def points(sweep: schema.Sweep) -> list[dict[str, Any]]:
 
 
 def problems_of(
-    config: schema.Config, name: str, point: Mapping[str, Any] | None = None
+    sweep: schema.Sweep, point: Mapping[str, Any] | None = None
 ) -> list[str]:
     """Problems whose optimum or arrays a sweep needs, or that its settings name."""
-    sweep = config.paper.sweeps[name]
-    words = option_words(config, name, point)
+    words = option_words(sweep, point)
     named_problems = {*words} & {*available("problem")}
     is_apart = point is not None and sweep.apart and "problem" in point
     needed = () if is_apart else (*sweep.problems, *sweep.prepared)
@@ -165,13 +153,11 @@ def swept(
     A point with a solver reads nothing of the solvers of other points.
     """
     sweep = config.paper.sweeps[name]
-    entry_point = makers.place_of(config, "sweeps", sweep.function, f"sweeps.{name}")
+    entry_point = entry_of(config.paper, "sweeps", name)
     read = closure.fields_read(entry_point)
     own_words = closure.own_words(entry_point)
-    words = option_words(config, name, point) | own_words
-    problems = {*problems_of(config, name, point)} | (
-        own_words & {*available("problem")}
-    )
+    words = option_words(sweep, point) | own_words
+    problems = {*problems_of(sweep, point)} | (own_words & {*available("problem")})
     if point is not None and "solver" in point:
         words -= {*grid.values(points(sweep), "solver")} - {point["solver"]}
     settings = _common(config, read, sorted(problems), words)
@@ -185,8 +171,9 @@ def swept(
 
 
 def sweeping(
-    config: schema.Config,
+    paper: schema.Paper,
     name: str,
+    overrides: Iterable[str],
     solvers: Iterable[str],
     stage: str,
     point: Mapping[str, Any] | None = None,
@@ -196,25 +183,29 @@ def sweeping(
     They are its function, the ``stage`` that calls it, the ``solvers`` of its points,
     all solvers that its settings name on any axis, and the losses of its problems.
     """
-    sweep = config.paper.sweeps[name]
-    entry_point = makers.place_of(config, "sweeps", sweep.function, f"sweeps.{name}")
-    words = option_words(config, name, point)
+    sweep = paper.sweeps[name]
+    entry_point = entry_of(paper, "sweeps", name)
+    words = option_words(sweep, point)
     places = {digests.place(digests.solver_of(solver).algorithm) for solver in solvers}
     places |= {*digests.solver_places(entry_point, option_words=words)}
     losses = {
-        section(config, "problem", problem).loss
-        for problem in problems_of(config, name, point)
+        section("problem", problem, overrides).loss
+        for problem in problems_of(sweep, point)
     }
     strings = losses | words | digests.strings(asdict(sweep))
     return digests.looked_up(stage, entry_point, *sorted(places), option_words=strings)
 
 
-def drawing(config: schema.Config, kind: str, name: str, stage: str) -> list[str]:
+def drawing(paper: schema.Paper, kind: str, name: str, stage: str) -> list[str]:
     """Entry points of the code behind a figure or a table, and of its stage."""
-    spec = getattr(config.paper, kind)[name]
-    entry_point = makers.place_of(config, kind, spec.function, f"{kind}.{name}")
-    strings = digests.strings(asdict(spec))
-    return digests.looked_up(stage, entry_point, option_words=strings)
+    strings = digests.strings(asdict(getattr(paper, kind)[name]))
+    return digests.looked_up(stage, entry_of(paper, kind, name), option_words=strings)
+
+
+def entry_of(paper: schema.Paper, kind: str, name: str) -> str:
+    """The entry point of the function of a figure, a table or a sweep of a paper."""
+    function = getattr(paper, kind)[name].function
+    return makers.place_of(paper.name, kind, function, f"{kind}.{name}")
 
 
 # --- figures and tables ---------------------------------------------------------------
@@ -224,15 +215,15 @@ def product(config: schema.Config, kind: str, name: str, stage: str) -> Settings
     """Settings of a figure or a table, which a stage makes."""
     paper = config.paper
     spec = getattr(paper, kind)[name]
-    entry_point = makers.place_of(config, kind, spec.function, f"{kind}.{name}")
+    entry_point = entry_of(paper, kind, name)
     read = closure.fields_read(stage, entry_point)
     words = closure.own_words(entry_point) | digests.texts(asdict(spec))
     sweeps = [sweep for sweep in paper.sweeps if sweep in words]
-    problems = {*plan.problem_names(config), *(spec.problems or ())}
+    problems = {*paper.problems, *(spec.problems or ())}
     problems |= words & {*available("problem")}
     for sweep in sweeps:
-        words |= option_words(config, sweep)
-        problems |= {*problems_of(config, sweep)}
+        words |= option_words(paper.sweeps[sweep])
+        problems |= {*problems_of(paper.sweeps[sweep])}
     settings = _common(config, read, sorted(problems), words | {*paper.runs}, False)
     settings[f"paper.{kind}.{name}"] = asdict(spec)
     for sweep in sweeps:
@@ -274,7 +265,7 @@ def _common(
     if "published" in read or "paper_file" in read:
         settings |= published(paper)
     for name in problems:
-        chosen = section(config, "problem", name)
+        chosen = section("problem", name, config.overrides)
         path = f"problem.{name}"
         settings |= leaves(chosen, path, read - {"name", "dataset"})
         if "dataset" in read:
@@ -285,7 +276,7 @@ def _common(
         run if is_solved else {field for field in run if f"solver.{field}" in read}
     )
     for name in solvers:
-        chosen = section(config, "solver", name)
+        chosen = section("solver", name, config.overrides)
         settings |= leaves(chosen, f"solver.{name}", (read - run) | run_fields)
     return settings
 
@@ -310,16 +301,16 @@ def published(paper: schema.Paper) -> Settings:
     return settings
 
 
-def everything(config: schema.Config, sections: Iterable[str] = ()) -> Settings:
-    """A paper with its sections, for the pages that show all of it.
-
-    ``sections`` are names of problems.
-    """
-    paper = config.paper
-    solvers = {*paper.runs} & {*available("solver")}
+def everything(
+    paper: schema.Paper, scale: schema.Scale, overrides: Iterable[str]
+) -> Settings:
+    """A paper with its sections, for the pages that show all of it."""
+    solvers = sorted({*paper.runs} & {*available("solver")})
     return {
         "paper": plain(paper),
-        "scale": plain(config.scale),
-        "problems": [section(config, "problem", name).title for name in sections],
-        "solvers": [section(config, "solver", name).label for name in sorted(solvers)],
+        "scale": plain(scale),
+        "problems": [
+            section("problem", name, overrides).title for name in paper.problems
+        ],
+        "solvers": [section("solver", name, overrides).label for name in solvers],
     }

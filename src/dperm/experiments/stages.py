@@ -10,6 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ import pandas as pd
 
 from dperm import data
 from dperm.config import grid, schema
-from dperm.config.scope import view
+from dperm.config.config import read
+from dperm.config.locate import OWN
+from dperm.config.scope import Scope, view
 from dperm.experiments import checks, digests, makers, meter, plan, scopes, trace
 from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import (
+    Inputs,
     UnavailableError,
     load_job,
     optimum_record,
@@ -71,13 +75,12 @@ def _rows_in(
     compute_rows: Callable[[SolverJob, plan.Design], pd.DataFrame],
 ) -> Path:
     """Write a table of rows; where there are no data, of the reason."""
-    names = plan.names_of(config)
-    folder = plan.run_folder(config, *names[1:3])
+    names = plan.names_of(config.paper, config.problem.name, config.solver)
+    folder = plan.run_folder(config.paper, config.output, *names[1:3])
     with store.locked(folder):
         scope = scopes.scope("solve " + "/".join(names[:3]), scopes.solved(config))
         try:
-            with trace.kept(scope, config, functools.partial(_behind, config)):
-                watched = view(config, "", scope)
+            with _watched(config, scope) as watched:
                 table = compute_rows(load_job(watched), plan.design(watched))
         except UnavailableError as error:
             say_unavailable(config.problem.name, error)
@@ -88,6 +91,18 @@ def _rows_in(
     return folder / f"{name}.parquet"
 
 
+@contextmanager
+def _watched(config: schema.Config, scope: Scope) -> Iterator[schema.Config]:
+    """A view of the configuration for a run of the chosen solver on its problem."""
+    kinds = config.paper.calibrations
+    chosen = (config.solver.algorithm, kinds, config.problem.loss)
+    behind = functools.partial(digests.solved, SOLVING, *chosen)
+    results = Path(config.output.results)
+    folders = [results / config.paper.name, results / OWN, Path(config.data.dir)]
+    with trace.kept(scope, folders, behind):
+        yield view(config, "", scope)
+
+
 def timing(config: schema.Config) -> Path:
     """Run again, one after the other, the settings whose seconds a product shows.
 
@@ -96,14 +111,14 @@ def timing(config: schema.Config) -> Path:
     bit. ``clocked`` of the paper is the number of fresh runs per setting. Each runs on
     one thread. Returns the path of ``timing.parquet`` of the paper.
     """
-    pairs = makers.clocked(config)
+    pairs = makers.clocked(config.paper)
     bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
     tables = [pd.DataFrame(columns=COLUMNS)]
     for run, kinds in pairs.items():
         tables += _timed(plan.at_run(config, *run), kinds)
         bar.update()
     bar.close()
-    path = plan.results_folder(config, config.paper.name) / "timing.parquet"
+    path = Path(config.output.results, config.paper.name, "timing.parquet")
     table = pd.concat(tables[1:] or tables, ignore_index=True)
     store.write_table(path, table)
     return path
@@ -111,27 +126,23 @@ def timing(config: schema.Config) -> Path:
 
 def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     """Yield the rows of one solver on one problem; none if the data are unavailable."""
-    names = plan.names_of(config)
+    names = plan.names_of(config.paper, config.problem.name, config.solver)
     scope = scopes.scope("timing " + "/".join(names[:3]), scopes.timed(config))
-    with trace.kept(scope, config, functools.partial(_behind, config)):
-        tables = [*_clocked(view(config, "", scope), kinds)]
+    with _watched(config, scope) as watched:
+        try:
+            job = load_job(watched)
+        except UnavailableError:
+            return
+        design = plan.design(watched)
+        count = min(watched.paper.clocked, design.fresh)  # the others have no rows
+        tables = [*_clocked(job, design, count, kinds)]
     yield from tables
 
 
-def _behind(config: schema.Config) -> list[str]:
-    """Entry points of the code in the key of the chosen solver on its problem."""
-    kinds = config.paper.calibrations
-    return digests.solved(SOLVING, config.solver.algorithm, kinds, config.problem.loss)
-
-
-def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
-    try:
-        job = load_job(config)
-    except UnavailableError:
-        return
-    design = plan.design(config)
-    clocked = min(config.paper.clocked, design.fresh)  # the others have no rows
-    units = tuning.fresh_units(job, design, range(clocked))
+def _clocked(
+    job: SolverJob, design: plan.Design, count: int, kinds: set[str]
+) -> Iterator[pd.DataFrame]:
+    units = tuning.fresh_units(job, design, range(count))
     if units:  # compile or load the kernels before anything is timed
         settings = BatchedSettings(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_batched(
@@ -151,7 +162,8 @@ def sweep(config: schema.Config) -> list[Path]:
 
     Rows of an earlier run are reused unchanged.
     """
-    return [SweepRun(config, name).run() for name in makers.chosen(config, "sweeps")]
+    names = makers.chosen(config.paper, "sweeps", config.product)
+    return [SweepRun(config, name).run() for name in names]
 
 
 class SweepRun:
@@ -161,8 +173,11 @@ class SweepRun:
         self.config = config
         self.name = name
         self.sweep = config.paper.sweeps[name]
-        self.function = makers.function_of(config, "sweeps", self.sweep.function)
-        self.path = sweep_path(config, name)
+        function = self.sweep.function
+        self.function = makers.function_of(config.paper.name, "sweeps", function)
+        self.folder = Path(config.output.results, config.paper.name)
+        self.inputs = Inputs(config.data, config.overrides)
+        self.path = sweep_path(self.folder, name)
         self.parts = Parts(self.path.parent / name)  #: one of each task
         #: settings and digest of code by the strings of points
         self.dependencies: dict[frozenset[str], tuple[Any, str]] = {}
@@ -196,14 +211,15 @@ class SweepRun:
         points = scopes.points(sweep)
         solved = {}
         for problem in sweep.problems:
-            record = optimum_record(plan.at_problem(config, problem))
+            spec = read("problem", problem, config.overrides)
+            record = optimum_record(spec, config.data)
             fields = ("status", "made", "value", "w_digest")
             solved[problem] = [record.get(key) for key in fields]
         prepared = [
             data.load_prepared(problem, config.data).meta["digest"]
             for problem in sweep.prepared
         ]
-        tunings = makers.sweep_tuned(config, self.name)
+        tunings = makers.sweep_tuned(config.paper, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
         constant = [config.paper.name, self.name, sweep.function, config.seed, prepared]
         tasks = []
@@ -229,9 +245,10 @@ class SweepRun:
 
     def _behind(self, point: Point) -> list[str]:
         """Entry points of the code in the key of a point."""
-        return scopes.sweeping(
-            self.config, self.name, self._solvers(point), SWEEPING, point
-        )
+        config = self.config
+        solvers = self._solvers(point)
+        where = (config.paper, self.name, config.overrides)
+        return scopes.sweeping(*where, solvers, SWEEPING, point)
 
     def _solvers(self, point: Point) -> list[str]:
         """The solver of a point, or those of all points where none stands apart."""
@@ -258,13 +275,11 @@ class SweepRun:
     def _words(self, point: Point) -> frozenset[str]:
         if not self.sweep.apart:
             return frozenset({point.get("solver", "")})
-        return frozenset(scopes.option_words(self.config, self.name, point))
+        return frozenset(scopes.option_words(self.sweep, point))
 
     def _tuned(self, problem: str, solver: str) -> str:
         """Digest of the numbers in the tuning table of a solver on a problem."""
-        names = (self.config.paper.name, problem, solver)
-        folder = plan.results_folder(self.config, *names)
-        table = store.read_table(folder / "tune.parquet")
+        table = store.read_table(self.folder / problem / solver / "tune.parquet")
         columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
         return store.digest([table[columns].to_csv(index=False)])
 
@@ -335,9 +350,19 @@ class SweepRun:
             remembered[0] if remembered else scopes.swept(self.config, self.name, point)
         )
         scope = scopes.scope(f"sweep {self.config.paper.name}/{self.name}", settings)
-        with trace.kept(scope, self.config, functools.partial(self._behind, point)):
+        by_digest = [self.folder, Path(self.config.data.dir)]
+        with trace.kept(scope, by_digest, functools.partial(self._behind, point)):
             watched = view(self.config, "", scope)
-            return self.function(watched, point, seed, **self._options(point))
+            passed = {
+                "point": point,
+                "seed": seed,
+                "master": watched.seed,
+                "paper": watched.paper,
+                "scale": watched.scale,
+                "folder": self.folder,
+                "inputs": self.inputs,
+            }
+            return makers.called(self.function, self._options(point), passed)
 
 
 def _size(task: Task) -> float:

@@ -14,15 +14,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dperm.config import schema
-from dperm.config.locate import OWN, conf_dirs, own_conf
+from dperm.config.locate import conf_dirs, own_conf
 from dperm.config.scope import NAMES, BeyondKeyError, Scope, unwatched, within
-from dperm.experiments import plan
 from dperm.storage import closure
 
 LOOKUP = "dperm.lookup"  # an event of Python's audit, with the name of a module
@@ -48,11 +46,12 @@ sys.addaudithook(_note)
 
 @contextmanager
 def kept(
-    scope: Scope, config: schema.Config, entry_points: Callable[[], Iterable[str]]
+    scope: Scope, by_digest: Sequence[Path], entry_points: Callable[[], Iterable[str]]
 ) -> Iterator[None]:
     """Refuse what the key of a job does not hold, at the end of the job.
 
-    ``entry_points`` returns those of the code in its key.
+    ``by_digest`` are folders whose files keys hold by their digests. ``entry_points``
+    returns those of the code in the job's key.
 
     Raises BeyondKeyError, which names the job and what it has read.
     """
@@ -62,7 +61,9 @@ def kept(
             yield
     finally:
         opened, looked_up = _NOTED.pop()
-    paths = [path for path in map(_source, opened) if _is_watched(path, config, scope)]
+    paths = [
+        path for path in map(_source, opened) if _is_watched(path, by_digest, scope)
+    ]
     if paths or looked_up:
         _compare(scope.job, paths, looked_up, [*entry_points()])
 
@@ -94,7 +95,7 @@ def _source(path: str) -> Path:
     return opened.resolve()
 
 
-def _is_watched(path: Path, config: schema.Config, scope: Scope) -> bool:
+def _is_watched(path: Path, by_digest: Sequence[Path], scope: Scope) -> bool:
     """Whether the key must hold a file."""
     code = {".py", ".pyc", ".so"}
     if not path.is_file() or "__pycache__" in path.parts:
@@ -111,8 +112,6 @@ def _is_watched(path: Path, config: schema.Config, scope: Scope) -> bool:
             return not (
                 path.suffix == ".csv" and scope.holds(f"paper.published.{NAMES}")
             )
-    rows = [plan.results_folder(config, name) for name in (config.paper.name, OWN)]
-    by_digest = (*rows, Path(config.data.dir))
     if any(path.is_relative_to(folder.resolve()) for folder in by_digest):
         return False
     conf = own_conf()

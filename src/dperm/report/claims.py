@@ -37,7 +37,7 @@ from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.config import paper_file
 from dperm.config.locate import ConfigError
-from dperm.experiments import makers, plan, results
+from dperm.experiments import makers, results
 from dperm.numerics.intervals import t_quantile
 from dperm.report import texts
 from dperm.storage import files as store
@@ -62,7 +62,7 @@ def write(config: schema.Config) -> list[Path]:
     The stage runs even if results are missing. Raises ConfigError at the end, when the
     others are judged, if a paper's claims cannot be.
     """
-    folder = plan.results_folder(config)
+    folder = Path(config.output.results)
     written = [folder / name for name in ("claims.csv", "claims.md")]
     rows, faults = judged_all(config)
     write_csv(written[0], pd.DataFrame(rows, columns=list(COLUMNS)))
@@ -78,22 +78,20 @@ def write(config: schema.Config) -> list[Path]:
 # --- what the judge reads -------------------------------------------------------------
 
 
-def file_of(config: schema.Config) -> str:
+def file_of(paper: schema.Paper) -> str:
     """Name of a paper's file of claims, for messages."""
-    return f"conf/paper/{config.paper.name}/{config.paper.claims}"
+    return f"conf/paper/{paper.name}/{paper.claims}"
 
 
-def load(config: schema.Config, known_tables: Tables | None = None) -> list[Claim]:
+def load(paper: schema.Paper, tables: Tables) -> list[Claim]:
     """The claims of a paper, checked; columns are checked of tables that are there.
 
     Raises ConfigError, naming the file, the claim and the key.
     """
-    path = paper_file(config.paper, str(config.paper.claims))
+    path = paper_file(paper, str(paper.claims))
     if path is None:
-        raise ConfigError(f"{file_of(config)}: no such file")
-    read = path.read_bytes()
-    known_tables = known_tables or tables(config)
-    return claims.load(file_of(config), read, known_tables, arguments(config))
+        raise ConfigError(f"{file_of(paper)}: no such file")
+    return claims.load(file_of(paper), path.read_bytes(), tables, arguments(paper.name))
 
 
 def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
@@ -106,15 +104,15 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
     def unknown(name: str) -> pd.DataFrame:
         raise MissingRow(name)
 
-    for config in texts.papers(configuration.settings(overrides)):
-        if config.paper.name in names:
-            load(config, unknown)
+    for paper in texts.papers(configuration.settings(overrides)):
+        if paper.name in names:
+            load(paper, unknown)
 
 
-def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
+def arguments(paper: str) -> dict[str, Callable[..., Any]]:
     """The arguments of proofs by name: a paper's own, then those of all papers."""
     functions_by_name: dict[str, Callable[..., Any]] = {}
-    for name in makers.modules(config, "proofs"):
+    for name in makers.modules(paper, "proofs"):
         module = importlib.import_module(name)
         functions_by_name = {
             function: getattr(module, function) for function in functions(name)
@@ -122,16 +120,15 @@ def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
     return functions_by_name
 
 
-def path_of(config: schema.Config, name: str) -> Path:
+def path_of(paper: str, output: schema.Output, name: str) -> Path:
     """Path of the table of that name; ``figures/x`` is the data of a figure."""
-    paper = config.paper.name
     if name.startswith("figures/"):
         stem = name.removeprefix("figures/")
-        return plan.figures_folder(config, paper, f"{stem}.csv")
-    return plan.results_folder(config, paper, f"{name}.csv")
+        return Path(output.figures, paper, f"{stem}.csv")
+    return Path(output.results, paper, f"{name}.csv")
 
 
-def tables(config: schema.Config) -> Tables:
+def tables(paper: schema.Paper, output: schema.Output) -> Tables:
     """The result tables of a paper by name; one that is not there raises Missing.
 
     ``published/x`` is a printed table.
@@ -140,8 +137,8 @@ def tables(config: schema.Config) -> Tables:
 
     def read(name: str) -> pd.DataFrame:
         if name.startswith(PRINTED):
-            return results.published(config, name.removeprefix(PRINTED))
-        path = path_of(config, name)
+            return results.published(paper, name.removeprefix(PRINTED))
+        path = path_of(paper.name, output, name)
         if not path.is_file():
             raise Missing(f"{path} is not there")
         try:
@@ -154,7 +151,7 @@ def tables(config: schema.Config) -> Tables:
     return read
 
 
-def published(config: schema.Config, claims: list[Claim]) -> Tables:
+def published(paper: schema.Paper, claims: list[Claim]) -> Tables:
     """The printed tables in place of ours, with the names of our columns.
 
     ``tuned`` is the least of all numbers of passes. Other tables raise Missing.
@@ -165,10 +162,10 @@ def published(config: schema.Config, claims: list[Claim]) -> Tables:
 
     def read(name: str) -> pd.DataFrame:
         if name.startswith(PRINTED):
-            return tables(config)(name)
+            return results.published(paper, name.removeprefix(PRINTED))
         if name not in printed:
             raise Missing(f"the paper does not print {name}")
-        table = results.published(config, printed[name]["file"])
+        table = results.published(paper, printed[name]["file"])
         table = table.rename(columns=printed[name].get("columns", {}))
         if name == "tuned":
             return table.groupby(["problem", "algorithm"], as_index=False).min()
@@ -188,41 +185,32 @@ def spread(table: pd.DataFrame, runs: int) -> pd.DataFrame:
 # --- rows of claims.csv ---------------------------------------------------------------
 
 
-def table(config: schema.Config) -> pd.DataFrame:
-    """Rows of ``claims.csv``: every claim of every paper, in the order of the YAML.
-
-    Raises ConfigError for claims that cannot be judged.
-    """
-    rows, faults = judged_all(config)
-    if faults:
-        raise ConfigError("; ".join(faults))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
 def judged_all(config: schema.Config) -> tuple[list[texts.Row], list[str]]:
     """Rows of all papers whose claims can be judged, and the faults of the others."""
     rows: list[texts.Row] = []
     faults: list[str] = []
+    is_whole = not config.scale.folder
     for paper in texts.papers(config):
-        log.info("  judging %s", paper.paper.name)
+        log.info("  judging %s", paper.name)
         try:
-            rows += judged_paper(paper)
+            rows += judged_paper(paper, config.output, is_whole)
         except ConfigError as error:
             faults.append(str(error))
     return rows, faults
 
 
-def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
-    """Rows of one paper.
+def judged_paper(
+    paper: schema.Paper, output: schema.Output, is_whole: bool
+) -> Iterator[texts.Row]:
+    """Rows of one paper, at full scale if its run ``is_whole``.
 
     Raises ConfigError if the authors' own numbers contradict a sentence or, at full
     scale, if a table that is there lacks a group that a claim is about.
     """
-    paper_claims = load(config)
-    ours = tables(config)
-    theirs = published(config, paper_claims)
-    follow = arguments(config)
-    is_whole = not config.scale.folder
+    ours = tables(paper, output)
+    paper_claims = load(paper, ours)
+    theirs = published(paper, paper_claims)
+    follow = arguments(paper.name)
     # What authors print is what they say, whether or not with a spread.
     printed_columns = {
         column
@@ -230,7 +218,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
         for column in claim.printed.get("columns", {}).values()
     }
     for number, claim in enumerate(paper_claims, 1):
-        where = f"{file_of(config)}: claim {number}"
+        where = f"{file_of(paper)}: claim {number}"
         try:
             finding = judged(claim, ours, follow, whole=is_whole)
         except MissingRow as error:
@@ -251,7 +239,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
             if is_whole:
                 raise ConfigError(f"{where}: defence: {text}")
             finding = replace(finding, verdict=UNDECIDED, reason=f"defence: {text}")
-        yield row_of(config, claim, finding, printed)
+        yield row_of(paper.name, output, claim, finding, printed)
 
 
 def fails_authors(printed: Finding) -> bool:
@@ -267,11 +255,10 @@ def fails_authors(printed: Finding) -> bool:
 
 
 def row_of(
-    config: schema.Config, claim: Claim, finding: Finding, printed: Finding
+    paper: str, output: schema.Output, claim: Claim, finding: Finding, printed: Finding
 ) -> texts.Row:
     """Row of a claim with its finding, and that of the authors' numbers."""
     number = finding.number
-    paper = config.paper.name
     reading = claim.read()[finding.shown]
     row = {key: getattr(claim, key) for key in ("kind", "major", "note", "set")}
     row |= {
@@ -281,7 +268,8 @@ def row_of(
         "place": claim.source,
         "claim": claim.statement,
         "tables": "; ".join(
-            path_of(config, table_name).as_posix() for table_name in read_by(claim)
+            path_of(paper, output, table_name).as_posix()
+            for table_name in read_by(claim)
         ),
         "number": reading.estimate,
         "accepted": accepted(reading),

@@ -31,7 +31,6 @@ from PIL import Image
 from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.locate import available
-from dperm.experiments import plan
 from dperm.plotting import styles
 from dperm.report import page, texts
 from dperm.report.worth import true_epsilons
@@ -74,23 +73,27 @@ ARENA_COLUMNS = {  # of arena.csv: heading
 
 def explore(config: schema.Config) -> list[Path]:
     """Write ``report/explorer.html``. Raises ConfigError if there are no claims yet."""
-    path = plan.results_folder(config, "report", "explorer.html")
-    store.write_text(path, explorer(config, texts.judged(config)))
+    results = Path(config.output.results)
+    path = results / "report" / "explorer.html"
+    store.write_text(path, explorer(config, texts.judged(results)))
     log.info("%s", path)
     return [path]
 
 
 def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     """The whole explorer as text: one page, which needs no other file."""
-    folder = plan.results_folder(config)
+    output = config.output
+    folder = Path(output.results)
     answers = page.answers(config, claims, folder / "report")
-    epsilons = proved_epsilons(config)
-    configs = {paper.paper.name: paper for paper in texts.papers(config)}
+    epsilons = proved_epsilons(folder)
+    papers = texts.papers(config)
+    papers_by_name = {paper.name: paper for paper in papers}
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes
-        for place, paper in enumerate(answers["every"], 1):
-            log.info("%s, %d of %d", paper["label"], place, len(configs))
-            figures += figures_of(configs[paper["name"]], claims, epsilons)
+        for place, row in enumerate(answers["every"], 1):
+            log.info("%s, %d of %d", row["label"], place, len(papers))
+            paper = papers_by_name[row["name"]]
+            figures += figures_of(paper, config.scale, output, claims, epsilons)
     tables = {
         "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),
         "claims": table(folder / "claims.csv", CLAIM_COLUMNS),
@@ -112,15 +115,18 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
 
 
 def figures_of(
-    config: schema.Config, claims: pd.DataFrame, epsilons: Mapping[tuple[str, str], str]
+    paper: schema.Paper,
+    scale: schema.Scale,
+    output: schema.Output,
+    claims: pd.DataFrame,
+    epsilons: Mapping[tuple[str, str], str],
 ) -> Iterator[dict[str, Any]]:
     """Yield the figures of a paper whose data are there, as the page shows them.
 
     One with too many curves for a chart is the picture that was drawn, if it is there.
     """
-    paper = config.paper
     for name, product in paper.figures.items():
-        path = plan.figures_folder(config, paper.name, f"{name}.csv")
+        path = Path(output.figures, paper.name, f"{name}.csv")
         if not path.is_file():
             continue
         curves = pd.read_csv(path, dtype={"panel": str, "algorithm": str})
@@ -133,7 +139,7 @@ def figures_of(
         else:
             told = {
                 "epsilons": epsilons,
-                "runs": runs_of(config, product),
+                "runs": runs_of(paper, scale, product),
                 "claims": listed,
             }
             specification = chart(curves, paper.name, told)
@@ -159,14 +165,13 @@ def picture(path: Path) -> str:
     return f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}"
 
 
-def runs_of(config: schema.Config, product: schema.Product) -> int:
+def runs_of(paper: schema.Paper, scale: schema.Scale, product: schema.Product) -> int:
     """How many runs a point of a figure is the mean of, at least."""
-    paper = config.paper
     if not product.sweeps:
-        return config.scale.fresh or paper.fresh
+        return scale.fresh or paper.fresh
     sweeps = [paper.sweeps[name] for name in product.sweeps]
     return min(
-        int(sweep.options.get("fresh", config.scale.replicates or sweep.replicates))
+        int(sweep.options.get("fresh", scale.replicates or sweep.replicates))
         for sweep in sweeps
     )
 
@@ -177,11 +182,11 @@ def deciding(claims: pd.DataFrame, paper: str, name: str) -> list[dict[str, Any]
     return [row for row in rows if name in texts.figures(row)]
 
 
-def proved_epsilons(config: schema.Config) -> dict[tuple[str, str], str]:
+def proved_epsilons(folder: Path) -> dict[tuple[str, str], str]:
     """The proved epsilon of noise published for epsilon 1, by paper and method."""
     return {
         (str(row.paper), str(row.method)): f"{row.least:.3g} to {row.most:.3g}"
-        for row in true_epsilons(config).itertuples()
+        for row in true_epsilons(folder).itertuples()
     }
 
 

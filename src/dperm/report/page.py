@@ -20,7 +20,6 @@ from jinja2 import Environment
 from dperm.claims.judge import VERDICTS
 from dperm.config import config as configuration
 from dperm.config import schema
-from dperm.experiments import plan
 from dperm.plotting import drawing
 from dperm.plotting.tables import groups, short
 from dperm.report import texts
@@ -42,20 +41,25 @@ ARENA = "arena"  # the folder of the comparison of methods
 
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
+    results = Path(config.output.results)
     template = environment(folder).get_template("page.html")
     return template.render(
-        judged=os.path.relpath(plan.results_folder(config, "claims.csv"), folder),
-        audits=sorted(plan.results_folder(config, "audit").glob("*.csv")),
-        board=leaders(config),
+        judged=os.path.relpath(results / "claims.csv", folder),
+        audits=sorted((results / "audit").glob("*.csv")),
+        board=leaders(results),
         **answers(config, claims, folder),
     )
 
 
 def answers(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.Row:
     """Values of the first screens, by their names in the templates."""
-    all_papers = [_paper(paper, claims, folder) for paper in texts.papers(config)]
+    scale = config.scale
+    all_papers = [
+        _paper(paper, scale, config.output, claims, folder)
+        for paper in texts.papers(config)
+    ]
     all_papers.sort(key=lambda paper: not paper["counted"])  # the arena comes last
-    prices = true_epsilons(config)
+    prices = true_epsilons(Path(config.output.results))
     picture = ""
     if len(prices):
         picture = drawing.inline(worth_picture(prices), WORTH_LABEL)
@@ -65,7 +69,7 @@ def answers(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.
         "arena": next((paper for paper in all_papers if paper["name"] == ARENA), None),
         "epsilons": worth_in_words(prices),
         "worth": picture,
-        "scale": config.scale.name,
+        "scale": scale.name,
         "versions": store.versions(),
         "marks": texts.MARKS,
         "classes": CLASSES,
@@ -90,10 +94,15 @@ def link(path: Path, folder: Path) -> str:
     return os.path.relpath(path, folder) if path.is_file() else ""
 
 
-def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.Row:
+def _paper(
+    paper: schema.Paper,
+    scale: schema.Scale,
+    output: schema.Output,
+    claims: pd.DataFrame,
+    folder: Path,
+) -> texts.Row:
     """Values of one paper for the page, by their names in the template."""
-    paper = config.paper
-    results_folder = plan.results_folder(config, paper.name)
+    results_folder = Path(output.results, paper.name)
     rows = claims[claims["paper"] == paper.name]
     return {
         "name": paper.name,
@@ -108,23 +117,24 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.R
         "counted": texts.counted(rows),
         "kinds": texts.by_kind(rows),
         "misprints": texts.misprints(rows),
-        "figures": list(drawn(config, folder)),
+        "figures": list(drawn(paper, scale, output, folder)),
         "bottom": texts.bottom(paper.name, claims),
         "report": texts.REPORTS / f"{paper.name}.md",
         "noise": results_folder / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
     }
 
 
-def drawn(config: schema.Config, folder: Path) -> Iterator[texts.Row]:
+def drawn(
+    paper: schema.Paper, scale: schema.Scale, output: schema.Output, folder: Path
+) -> Iterator[texts.Row]:
     """Yield the drawn figures of a paper, with links relative to ``folder``.
 
     Each has its caption, the files that Git holds, and the command that draws it again.
     """
-    paper = config.paper
-    small = config.scale.folder
-    of_scale = f" --config scale={config.scale.name}" if small else ""
+    small = scale.folder
+    of_scale = f" --config scale={scale.name}" if small else ""
     for name, product in paper.figures.items():
-        stem = plan.figures_folder(config, paper.name, name)
+        stem = Path(output.figures, paper.name, name)
         png, csv = (
             link(stem.with_suffix(f".{kind}"), folder) for kind in ("png", "csv")
         )
@@ -140,13 +150,13 @@ def drawn(config: schema.Config, folder: Path) -> Iterator[texts.Row]:
             }
 
 
-def leaders(config: schema.Config) -> list[texts.Row]:
+def leaders(folder: Path) -> list[texts.Row]:
     """The least error of the arena, one row per data set and epsilon.
 
     Methods run with the best setting of their grid. ``level`` are methods whose 95 %
     interval meets that of the first, ``of`` is the number of all.
     """
-    path = plan.results_folder(config, ARENA, "arena.csv")
+    path = folder / ARENA / "arena.csv"
     if not path.is_file():
         return []
     board = pd.read_csv(path).dropna(subset=["mean", "ci_low"])

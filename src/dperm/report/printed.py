@@ -7,6 +7,7 @@ would print. Zeros have no place on a log scale.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -14,11 +15,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dperm.config import config as configuration
 from dperm.config import schema
-from dperm.config.locate import available, group_file
+from dperm.config.locate import group_file
 from dperm.config.validation import one_of
-from dperm.experiments import plan
 from dperm.plotting import drawing
 from dperm.plotting.tables import where
 
@@ -43,13 +42,15 @@ MARKS = {  # colour and marker
 NAMES = ("problem", "algorithm", "passes")
 
 
-def numbers(config: schema.Config) -> pd.DataFrame:
-    """Every printed number with ours, one a row; papers without tables have none."""
+def numbers(papers: Iterable[schema.Paper], folder: Path) -> pd.DataFrame:
+    """Every printed number with ours, one a row; papers without tables have none.
+
+    The ``folder`` of results has the tables of the papers.
+    """
     frames = []
-    for paper_config in configuration.with_papers(config, available("paper")):
-        paper = paper_config.paper
+    for paper in papers:
         for source in paper.printed_numbers:
-            path = plan.results_folder(config, paper.name, f"{source.table}.csv")
+            path = folder / paper.name / f"{source.table}.csv"
             if path.is_file():
                 frames.append(pairs(pd.read_csv(path), paper.name, source))
     if not frames:
@@ -88,10 +89,9 @@ def pairs(
     )
 
 
-def readings(config: schema.Config) -> str:
+def readings(papers: Iterable[schema.Paper]) -> str:
     """How numbers are read of which a paper does not say what they are."""
-    papers = configuration.with_papers(config, available("paper"))
-    sources = chain.from_iterable(paper.paper.printed_numbers for paper in papers)
+    sources = chain.from_iterable(paper.printed_numbers for paper in papers)
     return " ".join(source.reading for source in sources if source.reading)
 
 
@@ -146,11 +146,12 @@ def message(table: pd.DataFrame) -> str:
     return f"{fitting} of {len(errors)} printed errors fit the spread of our tunings"
 
 
-def draw_printed(config: schema.Config) -> list[Path]:
+def draw_printed(
+    papers: Sequence[schema.Paper], output: schema.Output, formats: Sequence[str]
+) -> list[Path]:
     """Write ``figures/printed.png`` and its numbers as CSV; nothing without tables."""
-    table = numbers(config)
+    table = numbers(papers, Path(output.results))
     if table.empty:
         return []
-    figure = printed_picture(table, readings(config))
-    stem = plan.figures_folder(config, "printed")
-    return drawing.save(figure, table, stem, config.formats)
+    stem = Path(output.figures, "printed")
+    return drawing.save(printed_picture(table, readings(papers)), table, stem, formats)

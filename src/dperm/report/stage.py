@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 
 from dperm.config import schema
-from dperm.experiments import plan
 from dperm.report import page, texts
 from dperm.storage import files as store
 
@@ -20,7 +19,8 @@ def report(config: schema.Config) -> list[Path]:
     """
     from dperm.report.explorer import explore  # its libraries start threads
 
-    path = plan.results_folder(config, "report", "index.html")
-    store.write_text(path, page.page(config, texts.judged(config), path.parent))
+    results = Path(config.output.results)
+    path = results / "report" / "index.html"
+    store.write_text(path, page.page(config, texts.judged(results), path.parent))
     log.info("%s", path)
     return [path, *explore(config)]

@@ -23,7 +23,7 @@ from dperm.claims.judge import REPRODUCED, VERDICTS
 from dperm.claims.number import Number
 from dperm.config import config as configuration
 from dperm.config import schema
-from dperm.config.locate import ConfigError
+from dperm.config.locate import ConfigError, available
 from dperm.experiments import plan
 from dperm.plotting.tables import plain
 from dperm.report.printed import draw_printed
@@ -48,16 +48,16 @@ _CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
 _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
 
 
-def papers(config: schema.Config) -> list[schema.Config]:
-    """The configuration of every paper here with claims, at the scale of ``config``."""
-    names = plan.papers_here(plan.results_folder(config))
-    configs = configuration.with_papers(config, names)
-    return [paper_config for paper_config in configs if paper_config.paper.claims]
+def papers(config: schema.Config) -> list[schema.Paper]:
+    """Every paper here with claims, at the scale of ``config``."""
+    names = plan.papers_here(Path(config.output.results))
+    sections = configuration.papers(names, config.scale, config.overrides)
+    return [paper for paper in sections if paper.claims]
 
 
-def judged(config: schema.Config) -> pd.DataFrame:
-    """Rows of ``claims.csv``. Raises ConfigError if there are none yet."""
-    path = plan.results_folder(config, "claims.csv")
+def judged(folder: Path) -> pd.DataFrame:
+    """Rows of ``claims.csv`` of results. Raises ConfigError if there are none yet."""
+    path = folder / "claims.csv"
     if not path.is_file():
         raise ConfigError(f"{path} is not there; run `dperm claims` first")
     return complete(pd.read_csv(path))
@@ -251,7 +251,7 @@ def readme(config: schema.Config) -> list[Path]:
     Raises ConfigError if no page exists, one does not have both marks, or there are no
     claims yet.
     """
-    claims = judged(config)
+    claims = judged(Path(config.output.results))
     pages = blocks(config, claims)
     existing = [path for path in pages if path.is_file()]
     if not existing:
@@ -263,18 +263,21 @@ def readme(config: schema.Config) -> list[Path]:
     for path in existing:
         store.write_text(path, filled(path, *pages[path]))
         log.info("%s", path)
-    return [*existing, *draw_worth(config), *draw_printed(config)]
+    sections = configuration.papers(available("paper"), config.scale, config.overrides)
+    printed = draw_printed(sections, config.output, config.formats)
+    return [*existing, *draw_worth(config.output, config.formats), *printed]
 
 
 def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:
     """The pages with a block of ours: its name and its text."""
     pages = {
-        README: ("scorecard", front(config, claims)),
+        README: ("scorecard", front(config.output, claims)),
         ARTIFACT: ("claims", appendix(claims)),
     }
-    for paper in (p for p in papers(config) if p.paper.name in stated(claims)):
-        path = REPORTS / f"{paper.paper.name}.md"
-        pages[path] = ("claims", block(paper, claims))
+    for paper in papers(config):
+        if paper.name in stated(claims):
+            path = REPORTS / f"{paper.name}.md"
+            pages[path] = ("claims", block(paper, config.output, claims))
     return pages
 
 
@@ -297,30 +300,29 @@ def filled(path: Path, name: str, content: str) -> str:
     return f"{before}{between}{after}"
 
 
-def front(config: schema.Config, claims: pd.DataFrame) -> str:
+def front(output: schema.Output, claims: pd.DataFrame) -> str:
     """README's scorecard, one row a paper."""
     lines = [
         (paper, REPORTS / f"{paper}.md", rows, bottom(paper, claims))
         for paper, rows in stated(claims).items()
     ]
-    folder = plan.results_folder(config).as_posix()
+    folder = Path(output.results).as_posix()
     return made("scorecard", papers=lines, folder=folder)
 
 
-def block(config: schema.Config, claims: pd.DataFrame) -> str:
+def block(paper: schema.Paper, output: schema.Output, claims: pd.DataFrame) -> str:
     """The text on claims in a paper's report."""
-    folder = plan.results_folder(config)
-    paper = config.paper.name
+    folder = Path(output.results)
     run = store.known_json(folder / "manifest.json") or {}
-    rows = stated(claims)[paper]
-    listed = [(row, _links(config, row)) for row in majors(rows)]
+    rows = stated(claims)[paper.name]
+    listed = [(row, _links(paper, output, row)) for row in majors(rows)]
     return made("paper", rows=rows, run=run, majors=listed, folder=folder.as_posix())
 
 
-def _links(config: schema.Config, row: Row) -> dict[str, str]:
+def _links(paper: schema.Paper, output: schema.Output, row: Row) -> dict[str, str]:
     """Pictures of a claim, then its tables: paths from a report, by file name."""
-    drawn = (name for name in figures(row) if name in config.paper.figures)
-    folder = plan.figures_folder(config, config.paper.name)
+    drawn = (name for name in figures(row) if name in paper.figures)
+    folder = Path(output.figures, paper.name)
     tables = (
         Path(file_name)
         for file_name in files(row)

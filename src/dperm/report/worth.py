@@ -7,7 +7,7 @@ all settings, they show them as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ import numpy as np
 import pandas as pd
 
 from dperm.config import schema
-from dperm.config.config import paper_label
+from dperm.config.config import paper_label, read
 from dperm.config.locate import available
-from dperm.experiments import plan
 from dperm.plotting import drawing
 
 NOISE_TABLES = {  # paper to the table of its published noise
@@ -44,8 +43,10 @@ WORTH = [
 ]
 
 
-def true_epsilons(config: schema.Config) -> pd.DataFrame:
+def true_epsilons(folder: Path) -> pd.DataFrame:
     """True over published epsilon of every method, over problems and settings.
+
+    The ``folder`` of results has the tables of the papers.
 
     Returns
     -------
@@ -56,13 +57,13 @@ def true_epsilons(config: schema.Config) -> pd.DataFrame:
         A paper without its table has no row, and variants with the same noise share
         one.
     """
-    rows = chain.from_iterable(_epsilons(config, paper) for paper in NOISE_TABLES)
+    rows = chain.from_iterable(_epsilons(folder, paper) for paper in NOISE_TABLES)
     table = pd.DataFrame(rows, columns=WORTH)
     return table.drop_duplicates(["paper", "least", "most", "settings"])
 
 
-def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]:
-    path = plan.results_folder(config, paper, f"{NOISE_TABLES[paper]}.csv")
+def _epsilons(folder: Path, paper: str) -> Iterator[tuple[object, ...]]:
+    path = folder / paper / f"{NOISE_TABLES[paper]}.csv"
     if not path.is_file():
         return
     table = pd.read_csv(path)
@@ -75,7 +76,7 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
         table = table.assign(algorithm="DP-SkGD")
     for name, group in table.groupby("algorithm", sort=False):
         known_solver = name in available("solver")
-        method = plan.label(config, str(name)) if known_solver else name
+        method = read("solver", str(name)).label if known_solver else name
         bounded = group[np.isfinite(group["true_epsilon"])]
         ends = bounded["true_epsilon"].agg(["min", "max"]) / TARGET
         lower_bounds = group.get("epsilon_low", pd.Series(np.nan, group.index))
@@ -231,10 +232,10 @@ def _rounded(end: float) -> str:
     return f"{float(f'{end:.2g}'):,g}"
 
 
-def draw_worth(config: schema.Config) -> list[Path]:
+def draw_worth(output: schema.Output, formats: Sequence[str]) -> list[Path]:
     """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
-    table = true_epsilons(config)
+    table = true_epsilons(Path(output.results))
     if table.empty:
         return []
-    stem = plan.figures_folder(config, "worth")
-    return drawing.save(worth_picture(table), table, stem, config.formats)
+    stem = Path(output.figures, "worth")
+    return drawing.save(worth_picture(table), table, stem, formats)

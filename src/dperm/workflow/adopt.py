@@ -73,17 +73,16 @@ def adopt(config: schema.Config) -> list[str]:
 
 def _older(config: schema.Config) -> Iterator[Old]:
     """Parts of other code, but not of other settings."""
-    for run in plan.runs(config):
-        if Parts(plan.results_folder(config, config.paper.name, *run)).named():
+    for run in plan.runs(config.paper):
+        if Parts(Path(config.output.results, config.paper.name, *run)).named():
             with suppress(UnavailableError):
-                yield from _settings(plan.at_run(config, *run))
+                run_config = plan.at_run(config, *run)
+                yield from _settings(load_job(run_config), plan.design(run_config))
     for name in config.paper.sweeps:
         yield from _points(SweepRun(config, name))
 
 
-def _settings(config: schema.Config) -> Iterator[Old]:
-    job = load_job(config)
-    design = plan.design(config)
+def _settings(job: SolverJob, design: plan.Design) -> Iterator[Old]:
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
     units = [*tuning.tuning_units(job, design)]
     if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end

@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dperm.config import grid, schema
-from dperm.config.config import paper_file, settings, with_papers
+from dperm.config.config import paper_file, settings
+from dperm.config.config import papers as papers_at
 from dperm.config.locate import ConfigError, available, group_file
+from dperm.config.run_spec import of_group
 from dperm.config.validation import one_of
 from dperm.data.fetching import source_digest
 from dperm.experiments import checks, digests, makers, plan, scopes
@@ -200,7 +203,9 @@ def compose(papers: list[str], overrides: list[str], is_reported: bool = False) 
             f"conf/scale/{base.scale.name}.yaml: folder: expected one of its own, as "
             f"{FULL} alone writes to results/ itself, found {base.scale.folder!r}"
         )
-    return assemble(base, with_papers(base, papers), is_reported)
+    sections = papers_at(papers, base.scale, overrides)
+    configs = [replace(base, paper=paper) for paper in sections]
+    return assemble(base, configs, is_reported)
 
 
 def assemble(
@@ -213,13 +218,12 @@ def assemble(
     papers = [config.paper.name for config in configs]
     jobs = Jobs(base.scale.folder, papers)
     printed = list[str]()
-    _read_ahead(base, configs)
+    _read_ahead([config.paper for config in configs], base.overrides)
     for config in configs:
         _add_paper(jobs, config)
         texts = _texts(config.paper, config.paper.claims or "")
-        problems = plan.problem_names(config)
-        texts += [scopes.everything(config, problems)]
-        proofs = makers.modules(config, "proofs")
+        texts += [scopes.everything(config.paper, config.scale, config.overrides)]
+        proofs = makers.modules(config.paper.name, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
     is_whole = {*papers} == {*available("paper")}
     if is_whole:
@@ -234,10 +238,11 @@ def assemble(
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper = config.paper
-    timed = makers.clocked(config)
-    for problem in plan.problem_names(config):
-        add_problem(jobs, config, problem)
-    for run in plan.runs(config):
+    timed = makers.clocked(paper)
+    for problem in paper.problems:
+        section = scopes.section("problem", problem, config.overrides)
+        add_problem(jobs, config, section)
+    for run in plan.runs(paper):
         _add_run(jobs, config, *run)
     for name in paper.sweeps:
         _add_sweep(jobs, config, name)
@@ -265,30 +270,32 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     jobs.add("complete", paper.name, depends_on=[], reads=reads, spec=config)
 
 
-def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
+def _read_ahead(papers: list[schema.Paper], overrides: list[str]) -> None:
     """Read the sections of problems and solvers that papers need, all at once."""
     needed: dict[str, list[str]] = {"problem": [], "solver": []}
-    for config in configs:
-        needed["problem"] += plan.problem_names(config)
-        needed["solver"] += [solver for _, solver in plan.runs(config)]
-        for sweep in config.paper.sweeps.values():
+    for paper in papers:
+        needed["problem"] += paper.problems
+        needed["solver"] += [solver for _, solver in plan.runs(paper)]
+        for sweep in paper.sweeps.values():
             needed["problem"] += [*sweep.problems, *sweep.prepared]
-        words = digests.texts(asdict(config.paper))
+        words = digests.texts(asdict(paper))
         for group in needed:  # which settings may name on any axis
             needed[group] += sorted(words & {*available(group)})
     for group, names in needed.items():
-        digests.ahead(group, names, scopes.own_overrides(base, group))
+        digests.ahead(group, names, tuple(of_group(group, overrides)))
 
 
-def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
+def add_problem(
+    jobs: Jobs, config: schema.Config, problem: schema.ProblemSection
+) -> None:
     """Add the jobs that fetch, prepare and solve a problem without privacy.
 
     The reader's code counts only if no digest of the arrays is declared; a declared
     one stands for the data.
     """
+    name = problem.name
     if name in jobs.dataset_of:
         return
-    problem = scopes.section(config, "problem", name)
     dataset = problem.dataset
     depends_on: Any = source_digest(dataset, config.data.mirror)
     earlier = jobs.jobs.get(f"fetch/{dataset.name}")
@@ -326,8 +333,8 @@ def _numbers(settings: scopes.Settings) -> scopes.Settings:
 
 def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> None:
     """Add the job that tunes and evaluates a solver on a problem."""
-    chosen = scopes.section(config, "solver", solver)
-    spec = scopes.section(config, "problem", problem)
+    chosen = scopes.section("solver", solver, config.overrides)
+    spec = scopes.section("problem", problem, config.overrides)
     run_config = replace(config, problem=spec, solver=chosen)
     checks.able(
         spec, chosen, f"{group_file('paper', config.paper.name)}: runs.{solver}"
@@ -360,16 +367,18 @@ def _of_run(paper: schema.Paper, solver: str) -> schema.Paper:
 
 def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     """Add the job of a sweep, with those of the problems that it needs."""
-    sweep = config.paper.sweeps[name]
     paper = config.paper.name
-    makers.entry_of(config, "sweeps", name)
+    sweep = config.paper.sweeps[name]
+    makers.entry_of(config.paper, "sweeps", name)
     points = grid.points(sweep.grid, axes=None)
     axes = sorted(set[str]().union(*points))
+    where = f"conf/{group_file('paper', paper)}"
     for axis in sweep.together:
-        one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
+        one_of(f"{where}: sweeps.{name}.together", axis, axes)
     for problem in (*sweep.problems, *sweep.prepared):
-        add_problem(jobs, config, problem)
-    tuned = makers.sweep_tuned(config, name)
+        section = scopes.section("problem", problem, config.overrides)
+        add_problem(jobs, config, section)
+    tuned = makers.sweep_tuned(config.paper, name)
     reads = []
     for problem in sweep.problems:
         reads += jobs.files("optimum", problem)
@@ -377,7 +386,8 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
         reads += jobs.files("prepare", problem)
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
-    entry_points = scopes.sweeping(config, name, solvers, SWEEPING)
+    overrides = config.overrides
+    entry_points = scopes.sweeping(config.paper, name, overrides, solvers, SWEEPING)
     depends_on = [scopes.swept(config, name), repr(points), code(*entry_points)]
     fields: dict[str, Any] = {
         "reads": reads,
@@ -393,15 +403,16 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     paper = config.paper
     product = f"{kind}/{name}"
     spec = getattr(paper, kind)[name]
-    makers.entry_of(config, kind, name)
-    inputs = [path.as_posix() for path in makers.read_by(config, spec)]
+    makers.entry_of(paper, kind, name)
+    folder = Path(jobs.below("results"), paper.name)
+    inputs = [path.as_posix() for path in makers.read_by(paper, folder, spec)]
     drawn = jobs.of_paper(paper.name, "draw")
     job = next((earlier for earlier in drawn if earlier.inputs == inputs), None)
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
     keys = [jobs.makers[file].key for file in inputs]
     depends_on = [job.key, name, scopes.product(config, kind, name, DRAWING), keys]
-    entry_points = scopes.drawing(config, kind, name, DRAWING)
+    entry_points = scopes.drawing(paper, kind, name, DRAWING)
     depends_on.append(code(*entry_points))
     job.code += entry_points
     job.key = digest(depends_on)
@@ -409,10 +420,6 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     job.spec = replace(config, drawn=[*job.products])
     job.outputs += jobs.formats(paper.name, product)
     jobs.makers |= dict.fromkeys(job.outputs, job)
-
-
-def _where(config: schema.Config) -> str:
-    return f"conf/{group_file('paper', config.paper.name)}"
 
 
 def _texts(paper: schema.Paper, *more: str) -> list[Any]:

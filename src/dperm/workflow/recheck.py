@@ -7,11 +7,12 @@ and ledgers are stated and priced again.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,14 @@ from dperm.config import schema
 from dperm.config.locate import ConfigError, available
 from dperm.data.fetching import fetched_folder, load_fetched, read_record
 from dperm.data.preparing import prepared_folder
-from dperm.experiments import inputs, plan
+from dperm.experiments import plan
+from dperm.experiments.inputs import (
+    Inputs,
+    load_optimum,
+    load_problem,
+    optimum_folder,
+    titles,
+)
 from dperm.experiments.unit import SolverJob
 from dperm.privacy.accountants import STRICT
 from dperm.privacy.accounting import epsilon, true_epsilon
@@ -67,29 +75,26 @@ def _pixels(path: Path) -> np.ndarray:
 # --- data and optima ------------------------------------------------------------------
 
 
-def problems(config: schema.Config) -> list[str]:
-    """The problems of a paper's runs and sweeps at this scale."""
-    names = plan.problem_names(config)
-    for sweep in config.paper.sweeps.values():
+def problems(paper: schema.Paper) -> list[str]:
+    """The problems of a paper's runs and sweeps at its scale."""
+    names = paper.problems
+    for sweep in paper.sweeps.values():
         names = [*names, *sweep.problems, *sweep.prepared]
     return list(dict.fromkeys(names))
 
 
-def stored(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+def stored(paper: schema.Paper, inputs: Inputs, coverage: Coverage) -> Iterator[str]:
     """Find data and optima that are not what their records and settings say."""
-    for name in problems(config):
-        problem_config = plan.at_problem(config, name)
+    for name, spec in titles(inputs, problems(paper)).items():
         try:
-            yield from _fetched(
-                problem_config.problem.dataset, problem_config.data, coverage
-            )
-            if not prepared_folder(name, problem_config.data).is_dir():
+            yield from _fetched(spec.dataset, inputs.data, coverage)
+            if not prepared_folder(name, inputs.data).is_dir():
                 coverage.count("data", ABSENT)
                 continue
-            prepared = data.load_prepared(name, problem_config.data)
+            prepared = data.load_prepared(name, inputs.data)
             coverage.count("data", CHECKED)
             if prepared.available:
-                yield from _optimum(problem_config, coverage)
+                yield from _optimum(spec, inputs.data, coverage)
         except (OSError, ValueError, LookupError) as error:
             yield str(error)
 
@@ -117,14 +122,16 @@ def _fetched(
         )
 
 
-def _optimum(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+def _optimum(
+    spec: schema.ProblemSection, folders: schema.Data, coverage: Coverage
+) -> Iterator[str]:
     """Find an optimum whose value or certificate is not what its weights give."""
-    path = inputs.optimum_folder(config) / "optimum.json"
+    path = optimum_folder(spec.name, folders) / "optimum.json"
     if not path.is_file():
         coverage.count("optima", ABSENT)
         return
-    problem = inputs.load_problem(config)
-    optimum = inputs.load_optimum(config)
+    problem = load_problem(spec, folders)
+    optimum = load_optimum(spec, folders)
     coverage.count("optima", REMADE)
     objective = float(problem.objective(optimum.w)[0])
     again = f"delete {path.parent} and run again"
@@ -231,7 +238,7 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
     # The report depends on the pipeline, which must import it by name, like papers.
     texts: Any = importlib.import_module("dperm.report.texts")
     page: Any = importlib.import_module("dperm.report.page")
-    folder = plan.results_folder(config)
+    folder = Path(config.output.results)
     table = folder / "claims.csv"
     listed = folder / "claims.md"
     index = folder / "report" / "index.html"
@@ -242,7 +249,7 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
         else:
             coverage.count("verdicts", ABSENT)
         return
-    claims = texts.judged(config)
+    claims = texts.judged(folder)
     explored = index.with_name("explorer.html")
     contents = {
         listed: lambda: texts.markdown(pd.read_csv(table)),
@@ -276,52 +283,43 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
         if not is_same:
             yield f"{path} is not what the verdicts and tables here give: {cure}"
     if blocks:
-        yield from _worth(config, differ, coverage)
-        yield from _printed(config, differ, coverage)
-
-
-def _worth(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
-    """Find a picture of prices, or its data, that the tables do not give."""
-    worth: Any = importlib.import_module("dperm.report.worth")
-    stem = plan.figures_folder(config, "worth")
-    rows = worth.true_epsilons(config)
-    if rows.empty or not stem.with_suffix(".png").is_file():
-        coverage.count("pictures", ABSENT)
-        return
-    yield from _of_readme(stem, rows, worth.worth_picture(rows), differ)
-    coverage.count("pictures", REMADE)
-
-
-def _printed(
-    config: schema.Config, differ: Differ, coverage: Coverage
-) -> Iterator[str]:
-    """Find a picture of printed numbers, or its data, that the tables do not give."""
-    printed: Any = importlib.import_module("dperm.report.printed")
-    stem = plan.figures_folder(config, "printed")
-    rows = printed.numbers(config)
-    readings = printed.readings(config)
-    if rows.empty or not stem.with_suffix(".png").is_file():
-        coverage.count("pictures", ABSENT)
-        return
-    yield from _of_readme(stem, rows, printed.printed_picture(rows, readings), differ)
-    coverage.count("pictures", REMADE)
+        every = configuration.papers(available("paper"), config.scale, config.overrides)
+        worth: Any = importlib.import_module("dperm.report.worth")
+        printed: Any = importlib.import_module("dperm.report.printed")
+        note = printed.readings(every)
+        draw_printed = functools.partial(printed.printed_picture, note=note)
+        pictures = {
+            "worth": (worth.true_epsilons(folder), worth.worth_picture),
+            "printed": (printed.numbers(every, folder), draw_printed),
+        }
+        for name, (rows, draw) in pictures.items():
+            stem = Path(config.output.figures, name)
+            yield from _of_readme(stem, rows, draw, differ, coverage)
 
 
 def _of_readme(
-    stem: Path, rows: pd.DataFrame, drawn: Any, differ: Differ
+    stem: Path,
+    rows: pd.DataFrame,
+    draw: Callable[[pd.DataFrame], Any],
+    differ: Differ,
+    coverage: Coverage,
 ) -> Iterator[str]:
-    """Find a picture of README, or its data, that differs from what is drawn now."""
+    """Find a picture of README, or its data, that the tables do not give."""
+    if rows.empty or not stem.with_suffix(".png").is_file():
+        coverage.count("pictures", ABSENT)
+        return
     if differ(stem.with_suffix(".csv"), rows):
         yield f"{stem}.csv is not what the tables give: run `dperm readme`"
-    if text := picture(drawn, rows, stem.with_suffix(".png")):
+    if text := picture(draw(rows), rows, stem.with_suffix(".png")):
         yield f"{stem}.png is not what the tables give, {text}: run `dperm readme`"
+    coverage.count("pictures", REMADE)
 
 
 def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
     """Find tables of the audit that the audits of solvers, or ledgers, do not give."""
     from dperm.experiments import auditing
 
-    folder = plan.results_folder(config, "audit")
+    folder = Path(config.output.results, "audit")
     if config.scale.folder or not folder.is_dir():
         return
     solvers = [folder / "solvers" / f"{name}.csv" for name in available("solver")]
@@ -329,7 +327,11 @@ def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterato
     coverage.count("audit", UNCHECKABLE, len(present))  # but by the manifest
     for path in (path for path in solvers if path not in present):
         coverage.absent("audit", path, "run `dperm audit -j 2`")
-    sources = {"epsilon": len(present) == len(solvers), "tuning": _all_ran(config)}
+    papers = configuration.papers(available("paper"), config.scale, config.overrides)
+    sources = {
+        "epsilon": len(present) == len(solvers),
+        "tuning": _all_ran(papers, folder.parent),
+    }
     for name, is_here in sources.items():
         path = folder / f"{name}.csv"
         if not path.is_file():
@@ -343,11 +345,10 @@ def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterato
                 yield f"{path} is not what its sources give, {text}: {cure}"
 
 
-def _all_ran(config: schema.Config) -> bool:
-    """Whether every run of every paper has its ledgers here."""
-    for name in available("paper"):
-        paper = configuration.with_paper(config, name)
+def _all_ran(papers: Iterable[schema.Paper], folder: Path) -> bool:
+    """Whether every run of every paper has its ledgers in the folder of results."""
+    for paper in papers:
         for run in plan.runs(paper):
-            if not plan.results_folder(paper, name, *run, "ledger.json").is_file():
+            if not folder.joinpath(paper.name, *run, "ledger.json").is_file():
                 return False
     return True

@@ -41,7 +41,7 @@ from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.experiments import makers, plan, products
 from dperm.experiments import tune as tuning
-from dperm.experiments.inputs import UnavailableError, load_job
+from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
 from dperm.experiments.unit import PROVENANCE, STOPPED_EARLY, SolverJob, Unit, compute
@@ -85,21 +85,26 @@ def verify(
     and says whether what is absent is a fault.
     """
     coverage = coverage or Coverage(is_partial=is_new)
+    paper = config.paper
+    output = config.output
+    folder = Path(output.results, paper.name)
     checks: list[Callable[[], Iterator[str]]] = [
-        lambda: _means(config, coverage),
-        lambda: _rows(config, coverage),
+        lambda: _means(paper.name, output, coverage),
+        lambda: _rows(paper, folder, Path(config.data.dir), coverage),
         lambda: _made_again(config, is_new, coverage),
     ]
     if not is_new:
-        checks.append(lambda: recheck.stored(config, coverage))
+        inputs = Inputs(config.data, config.overrides)
+        is_whole = not config.scale.folder
+        checks.append(lambda: recheck.stored(paper, inputs, coverage))
         checks.append(lambda: _ledgers(config, seed, coverage))
-        checks.append(lambda: _judged(config, coverage))
-        checks.append(lambda: _completed(config, coverage))
+        checks.append(lambda: _judged(paper, output, is_whole, coverage))
+        checks.append(lambda: _completed(paper, output, coverage))
     if share > 0:
         checks.append(lambda: _replayed(config, share, seed, is_new, coverage))
     else:
-        checks.append(lambda: _not_replayed(config, coverage))
-    return faults_of(checks, coverage, config.paper.name)
+        checks.append(lambda: _not_replayed(paper, folder, coverage))
+    return faults_of(checks, coverage, paper.name)
 
 
 def faults_of(
@@ -118,17 +123,17 @@ def faults_of(
 
 
 def changed(
-    config: schema.Config,
+    folder: Path,
+    scale: str,
     papers: Container[str] = (),
     coverage: Coverage | None = None,
 ) -> Iterator[str]:
     """Find files that are not as the manifest says: of some papers, or of all.
 
-    A manifest that is missing, unless a part is asked for, or damaged is a fault.
+    The ``folder`` of results has the manifest; ``scale`` is that of the scale in it. A
+    manifest that is missing, unless a part is asked for, or damaged is a fault.
     """
     coverage = coverage or Coverage()
-    scale = config.scale.folder
-    folder = plan.results_folder(config)
     path = folder / manifest.NAME
     now = manifest.tracked_files(scale)
     record = manifest.read(folder)
@@ -153,11 +158,10 @@ def changed(
             yield f"{file} was changed after the run: {manifest.CURE_CHANGED}"
 
 
-def _means(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+def _means(paper: str, output: schema.Output, coverage: Coverage) -> Iterator[str]:
     """Find tables and figures' data with a mean outside its interval."""
-    name = config.paper.name
-    tables = sorted(plan.results_folder(config, name).glob("*.csv"))
-    figures = sorted(plan.figures_folder(config, name).glob("*.csv"))
+    tables = sorted(Path(output.results, paper).glob("*.csv"))
+    figures = sorted(Path(output.figures, paper).glob("*.csv"))
     for path in [*tables, *figures]:
         table = _parsed(path.read_text("utf-8"))
         group = "figures" if path in figures else "tables"
@@ -175,47 +179,48 @@ def _means(config: schema.Config, coverage: Coverage) -> Iterator[str]:
                     )
 
 
-def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+def _runs(
+    paper: schema.Paper, folder: Path
+) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
     """Runs of the paper that have rows: problem and solver, and tables by stage."""
-    for run in plan.runs(config):
-        folder = plan.results_folder(config, config.paper.name, *run)
-        paths = {name: folder / f"{name}.parquet" for name in ("tune", "evaluate")}
+    for run in plan.runs(paper):
+        paths = {name: folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS}
         if all(path.is_file() for path in paths.values()):
             yield run, {name: store.read_table(path) for name, path in paths.items()}
 
 
-def has_rows(config: schema.Config) -> bool:
-    """Whether any file of rows of the paper is here; a clone has none."""
-    folder = plan.results_folder(config, config.paper.name)
-    return any(path.is_file() for path in _row_files(config, folder))
+def has_rows(paper: schema.Paper, folder: Path) -> bool:
+    """Whether any file of rows of the paper is in its folder; a clone has none."""
+    return any(path.is_file() for path in _row_files(paper, folder))
 
 
-def _row_files(config: schema.Config, folder: Path) -> list[Path]:
+def _row_files(paper: schema.Paper, folder: Path) -> list[Path]:
     """All files of rows that a run of the paper leaves in its folder."""
     paths = []
-    for run in plan.runs(config):
+    for run in plan.runs(paper):
         paths += [folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS]
-    paths += [sweep_path(config, name) for name in config.paper.sweeps]
-    if makers.clocked(config):
+    paths += [sweep_path(folder, name) for name in paper.sweeps]
+    if makers.clocked(paper):
         paths.append(folder / "timing.parquet")
     return paths
 
 
-def _rows(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+def _rows(
+    paper: schema.Paper, folder: Path, data_folder: Path, coverage: Coverage
+) -> Iterator[str]:
     """Find rows of another F*, evaluations of settings that tuning did not choose."""
-    folder = plan.results_folder(config, config.paper.name)
-    is_clone = not has_rows(config)
-    for path in _row_files(config, folder):
+    is_clone = not has_rows(paper, folder)
+    for path in _row_files(paper, folder):
         if path.is_file():
             store.read_table(path)
             coverage.count("rows", CHECKED)
         elif is_clone:
             coverage.count("rows", ABSENT)
         else:
-            coverage.absent("rows", path, f"run `dperm {config.paper.name}`")
-    for (problem, solver), tables in _runs(config):
-        where = plan.results_folder(config, config.paper.name, problem, solver)
-        record = Path(config.data.dir, "optimum", problem, "optimum.json")
+            coverage.absent("rows", path, f"run `dperm {paper.name}`")
+    for (problem, solver), tables in _runs(paper, folder):
+        where = folder / problem / solver
+        record = data_folder / "optimum" / problem / "optimum.json"
         minimum = (store.known_json(record) or {}).get("value", np.nan)
         for name, table in tables.items():
             pair = table[["objective", "relative_error"]].astype(float)
@@ -231,7 +236,7 @@ def _rows(config: schema.Config, coverage: Coverage) -> Iterator[str]:
         tuned = tables["tune"]
         ran = tables["evaluate"]
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
-            chosen = tuning.evaluated_settings(config.paper.evaluated, best(tuned))
+            chosen = tuning.evaluated_settings(paper.evaluated, best(tuned))
             settings = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
             if len(pd.concat(settings).drop_duplicates(keep=False)):
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
@@ -241,14 +246,17 @@ def _made_again(
     config: schema.Config, is_new: bool, coverage: Coverage
 ) -> Iterator[str]:
     """Find tables, figures and their data that their rows do not give."""
+    paper = config.paper
+    folder = Path(config.output.results, paper.name)
     for kind in makers.FORMATS:
-        for name, product in getattr(config.paper, kind).items():
-            path = products.stem(config, kind, name).with_suffix(".csv")
+        for name, product in getattr(paper, kind).items():
+            stem = products.stem(config.output, paper.name, kind, name)
+            path = stem.with_suffix(".csv")
             image = path.with_suffix(".png") if kind == "figures" else None
             missing = [file for file in (path, image) if file and not file.is_file()]
             for absent in missing:
                 coverage.absent(kind, absent, f"run `dperm {absent}`")
-            rows = makers.read_by(config, product)
+            rows = makers.read_by(paper, folder, product)
             if missing or not all(file.is_file() for file in rows):
                 coverage.count(kind, UNCHECKABLE)  # a clone has no rows
                 coverage.count("pictures", UNCHECKABLE, int(image is not None))
@@ -273,7 +281,8 @@ def _close(figure: Any) -> None:
 
 def _ledgers(config: schema.Config, seed: int, coverage: Coverage) -> Iterator[str]:
     """Find ledgers of the paper's runs that are not stated or priced so now."""
-    for run, tables in _runs(config):
+    folder = Path(config.output.results, config.paper.name)
+    for run, tables in _runs(config.paper, folder):
         try:
             job = load_job(plan.at_run(config, *run))
         except UnavailableError:
@@ -282,30 +291,34 @@ def _ledgers(config: schema.Config, seed: int, coverage: Coverage) -> Iterator[s
         yield from recheck.ledgers(job, tables["tune"], seed, coverage)
 
 
-def _completed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+def _completed(
+    paper: schema.Paper, output: schema.Output, coverage: Coverage
+) -> Iterator[str]:
     """Find a ``complete.txt`` that the rows do not give."""
-    folder = plan.results_folder(config, config.paper.name)
+    folder = Path(output.results, paper.name)
     path = folder / "complete.txt"
-    if not all(file.is_file() for file in _row_files(config, folder)):
+    if not all(file.is_file() for file in _row_files(paper, folder)):
         coverage.count("pages", UNCHECKABLE, int(path.is_file()))
     elif path.is_file():
         coverage.count("pages", REMADE)
-        if path.read_text(encoding="utf-8") != completed(config):
+        if path.read_text(encoding="utf-8") != completed(paper, output):
             yield f"{path} is not what the rows give: `dperm complete` writes it again"
-    elif not dict(_missing(config, folder)):
-        cure = f"run `dperm complete paper={config.paper.name}`"
+    elif not dict(_missing(paper, folder)):
+        cure = f"run `dperm complete paper={paper.name}`"
         coverage.absent("pages", path, cure)
 
 
-def _judged(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+def _judged(
+    paper: schema.Paper, output: schema.Output, is_whole: bool, coverage: Coverage
+) -> Iterator[str]:
     """Find claims whose verdicts are not those of the tables and figures here."""
-    path = plan.results_folder(config) / "claims.csv"
-    name = config.paper.name
-    if not path.is_file() or not config.paper.claims:
+    path = Path(output.results, "claims.csv")
+    name = paper.name
+    if not path.is_file() or not paper.claims:
         return
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
-    rows = [*report.judged_paper(configuration.with_paper(config, name))]
+    rows = [*report.judged_paper(paper, output, is_whole)]
     fresh = pd.DataFrame(rows, columns=[*report.COLUMNS])
     coverage.count("verdicts", REMADE, len(fresh))
     stored = _parsed(path.read_text("utf-8"), dtype=str)
@@ -337,7 +350,8 @@ def _replayed(
     config: schema.Config, share: float, seed: int, is_new: bool, coverage: Coverage
 ) -> Iterator[str]:
     """Run a random choice of settings and points of sweeps again."""
-    settings = _settings(config)
+    folder = Path(config.output.results, config.paper.name)
+    settings = _settings(config.paper, folder)
     asked = max(1, round(share * len(settings)))
     count = min(len(settings), asked)
     if is_new:
@@ -355,23 +369,25 @@ def _replayed(
         coverage.count("settings", REMADE)
         try:
             if run is None:
-                yield from _point(config, name, which)
+                yield from _point(SweepRun(config, name), which)
             else:
                 yield from _setting(*load(*run), name, which)
         except UnavailableError:
             yield f"{run[0]}: its data are not here, so no setting of it is run again"
 
 
-def _not_replayed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+def _not_replayed(
+    paper: schema.Paper, folder: Path, coverage: Coverage
+) -> Iterator[str]:
     """Count the settings and points, none of which is run again."""
-    coverage.count("settings", UNCHECKABLE, len(_settings(config)))
+    coverage.count("settings", UNCHECKABLE, len(_settings(paper, folder)))
     yield from ()
 
 
-def _settings(config: schema.Config) -> list[tuple[Any, str, Any]]:
+def _settings(paper: schema.Paper, folder: Path) -> list[tuple[Any, str, Any]]:
     """All settings and points of sweeps: run, or None, its stage or sweep, and keys."""
     choices: list[tuple[Any, str, Any]] = []
-    for run, tables in _runs(config):
+    for run, tables in _runs(paper, folder):
         for stage, table in tables.items():
             ran = table["status"].isin(
                 ["ok", tuning.ONE_RUN, "diverged", STOPPED_EARLY]
@@ -380,8 +396,8 @@ def _settings(config: schema.Config) -> list[tuple[Any, str, Any]]:
             choices += [
                 (run, stage, setting) for setting in settings.itertuples(index=False)
             ]
-    for name in config.paper.sweeps:
-        path = sweep_path(config, name)
+    for name in paper.sweeps:
+        path = sweep_path(folder, name)
         keys = store.read_table(path)["config_digest"] if path.is_file() else []
         choices += [(None, name, str(key)) for key in dict.fromkeys(keys)]
     return choices
@@ -413,9 +429,8 @@ def _setting(
         yield f"{path}: {place}: {text}"
 
 
-def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:
+def _point(swept: SweepRun, key: str) -> Iterator[str]:
     """How the rows of a sweep's point differ from those that the current code makes."""
-    swept = SweepRun(config, name)
     identity = key.partition("-")[0]
     task = next(
         (candidate for candidate in swept.tasks() if candidate[2].identity == identity),
@@ -479,31 +494,31 @@ def complete(config: schema.Config) -> Path:
     Raises IncompleteError if a problem's data are unavailable, while all else is there,
     and NotVerifiedError if something is not what its rows and settings give.
     """
-    folder = plan.results_folder(config, config.paper.name)
-    if missing := dict(_missing(config, folder)):
+    folder = Path(config.output.results, config.paper.name)
+    if missing := dict(_missing(config.paper, folder)):
         lines = [f"{name}: {reason}" for name, reason in missing.items()]
         raise IncompleteError("made all but\n" + "\n".join(lines))
     if faults := verify(config, SHARE, secrets.randbits(32), is_new=True):
         raise NotVerifiedError("\n".join(["not what the rows give:", *faults]))
-    text = completed(config)
+    text = completed(config.paper, config.output)
     store.write_text(folder / "complete.txt", text)
     log.info(text.strip())
     return folder / "complete.txt"
 
 
-def completed(config: schema.Config) -> str:
+def completed(paper: schema.Paper, output: schema.Output) -> str:
     """The text of ``complete.txt``: where all is, and the best settings."""
-    name = config.paper.name
-    folder = plan.results_folder(config, name)
-    figures = plan.figures_folder(config, name)
+    name = paper.name
+    folder = Path(output.results, name)
+    figures = Path(output.figures, name)
     lines = [f"{name}: figures in {figures}, tables in {folder}"]
-    return "\n".join([*lines, *_winners(config, folder)]) + "\n"
+    return "\n".join([*lines, *_winners(paper, folder)]) + "\n"
 
 
-def _missing(config: schema.Config, folder: Path) -> Iterator[tuple[str, str]]:
+def _missing(paper: schema.Paper, folder: Path) -> Iterator[tuple[str, str]]:
     """Problems and sweeps without data, with the reasons."""
-    runs = {run[0]: folder.joinpath(*run, "tune.parquet") for run in plan.runs(config)}
-    paths = runs | {f"sweep {k}": sweep_path(config, k) for k in config.paper.sweeps}
+    runs = {run[0]: folder.joinpath(*run, "tune.parquet") for run in plan.runs(paper)}
+    paths = runs | {f"sweep {k}": sweep_path(folder, k) for k in paper.sweeps}
     for name, path in paths.items():
         table = store.read_table(path)
         is_missing = table["status"] == "unavailable"
@@ -511,14 +526,14 @@ def _missing(config: schema.Config, folder: Path) -> Iterator[tuple[str, str]]:
             yield name, str(table.loc[is_missing, "reason"].iloc[0])
 
 
-def _winners(config: schema.Config, folder: Path) -> Iterator[str]:
+def _winners(paper: schema.Paper, folder: Path) -> Iterator[str]:
     """The solver and setting with the least fresh mean, for every problem."""
-    paths = [folder.joinpath(*run, "evaluate.parquet") for run in plan.runs(config)]
+    paths = [folder.joinpath(*run, "evaluate.parquet") for run in plan.runs(paper)]
     if not paths:
         return
     rows = pd.concat(map(store.read_table, paths), ignore_index=True)
     final = rows[rows["checkpoint"] == rows["passes"]]
-    final = final[final["calibration"] == config.paper.calibrations[0]]
+    final = final[final["calibration"] == paper.calibrations[0]]
     keys = ["problem", "algorithm", "passes", *POINT]
     means = final.groupby(keys, sort=False)["relative_error"].mean().reset_index()
     winners = means.groupby("problem", sort=False)["relative_error"].idxmin()
@@ -542,13 +557,19 @@ def main(options: argparse.Namespace) -> None:
     seed = secrets.randbits(32) if options.seed is None else options.seed
     base = configuration.settings(overrides)
     coverage = Coverage(options.partial)
-    names = papers or plan.papers_here(plan.results_folder(base))
+    folder = Path(base.output.results)
+    names = papers or plan.papers_here(folder)
     configs = [configuration.compose([f"paper={name}", *overrides]) for name in names]
-    clones = [config.paper.name for config in configs if not has_rows(config)]
+    clones = [
+        config.paper.name
+        for config in configs
+        if not has_rows(config.paper, folder / config.paper.name)
+    ]
     notes = [CLONE.format(", ".join(clones))] if clones else []
     if not options.json:
         print("\n".join(notes), end="\n" * len(notes))
-    faults_of([lambda: changed(base, papers, coverage)], coverage, "results")
+    scale = base.scale.folder
+    faults_of([lambda: changed(folder, scale, papers, coverage)], coverage, "results")
     for place, config in enumerate(configs):
         log.info("  verifying %s, %d of %d", config.paper.name, place + 1, len(configs))
         count = len(verify(config, options.replay, seed, coverage=coverage))

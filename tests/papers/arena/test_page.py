@@ -13,7 +13,7 @@ from documentation.test_numbers import NUMBER, SECTION, STATED, plain
 from dperm.benchmark import peers, race
 from dperm.config.config import read
 from dperm.estimators import methods
-from dperm.experiments.plan import at_problem
+from dperm.experiments.inputs import Inputs, titles
 from dperm.papers.arena import ranking, tables
 
 PAGE = Path(__file__).parents[3] / "docs/arena.md"
@@ -26,16 +26,14 @@ def page():
     return plain(PAGE.read_text("utf-8"))
 
 
-def origin(config, name):
-    return at_problem(config, name).problem.dataset.sources[0].origin
-
-
 def test_the_data_sets_are_those_of_the_configuration(page, configured):
     config = configured("scale=full", "paper=arena", "problem=breast_tumours")
     names = config.paper.problems
-    data_sets = {*tables.relatives(config, names).values()}
-    signed = [at_problem(config, name).problem.loss == "logistic" for name in names]
-    counts = [origin(config, name) for name in names]
+    stored = Inputs(config.data, config.overrides)
+    data_sets = {*tables.relatives(stored, names).values()}
+    sections = titles(stored, names).values()
+    signed = [section.loss == "logistic" for section in sections]
+    counts = [section.dataset.sources[0].origin for section in sections]
     told = (
         f"{len(names)} problems on {len(data_sets)} real data sets, {sum(signed)} of "
         f"two classes and {len(names) - sum(signed)} of numbers"

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from dperm.benchmark import race
-from dperm.config.schema import Product
 from dperm.estimators import methods
 from dperm.papers.arena import defaults, figures, ranking, tables
 from dperm.papers.arena.ranking import CONSTANT
@@ -210,20 +209,20 @@ def test_curves_are_means_of_capped_excesses_in_each_range():
 def every(monkeypatch):
     """All tunings of three problems in place of the sweeps."""
     made = pd.concat([table(THREE, name) for name in tables.ALL_TUNINGS])
-    monkeypatch.setattr(tables, "outcomes", lambda config, *sweeps: made)
-    monkeypatch.setattr(figures, "outcomes", lambda config, *sweeps: made)
+    monkeypatch.setattr(tables, "outcomes", lambda swept, inputs: made)
+    monkeypatch.setattr(figures, "outcomes", lambda swept, inputs: made)
     titled = {name: SimpleNamespace(title=name) for name in THREE}
-    monkeypatch.setattr(figures.results, "titles", lambda config, names: titled)
+    monkeypatch.setattr(figures, "titles", lambda inputs, names: titled)
 
 
 def test_tables_have_all_tunings(every):
     for make in (tables.ranks, tables.advice, tables.model):
-        assert {*make(None, None, [])["tuning"]} == {*tables.ALL_TUNINGS}
-    assert (tables.ranks(None, None, [])["seconds"] == 1.0).all()
+        assert {*make(None, None)["tuning"]} == {*tables.ALL_TUNINGS}
+    assert (tables.ranks(None, None)["seconds"] == 1.0).all()
 
 
 def test_ranks_say_of_which_loss_and_epsilon_they_are(every):
-    figure, _ = figures.ranks(None, Product(function="ranks", sweeps=["race"]), [])
+    figure, _ = figures.ranks(None, None)
     titles = [at.get_title() for at in figure.axes]
     figures.plt.close(figure)
     assert titles[0].startswith("two classes, 3 problems")
@@ -231,7 +230,7 @@ def test_ranks_say_of_which_loss_and_epsilon_they_are(every):
 
 
 def test_the_map_marks_gaps_and_what_learns_nothing(every):
-    figure, rows = figures.map(None, Product(function="map", sweeps=["race"]), [])
+    figure, rows = figures.map(None, None)
     assert len(rows) == 8 and rows[0]["algorithm"].startswith("one: ")
     marks = [line.get_marker() for line in figure.axes[0].lines]
     assert marks.count("x") == 1 and marks.count(".") == 3
@@ -357,10 +356,10 @@ def test_data_on_which_nothing_can_be_learned_are_named_and_not_counted(monkeypa
     parts = [table(errors, name, n=100.0) for name in tables.ALL_TUNINGS]
     ends = ended({"good": (0.5, 0.9), "poor": (0.5, 0.6), "empty": (0.5, 0.5)})
     made = pd.concat([*parts, ends])
-    monkeypatch.setattr(tables, "outcomes", lambda config, *sweeps: made)
+    monkeypatch.setattr(tables, "outcomes", lambda swept, inputs: made)
     assert tables.unlearnable(made) == ["empty"]
-    assert {*tables.counted(None)["data"]} == {"good", "poor"}
-    *rows, last = tables.nothing(None, None, []).to_dict("records")
+    assert {*tables.counted(None, None)["data"]} == {"good", "poor"}
+    *rows, last = tables.nothing(None, None).to_dict("records")
     assert last["none"] == 1 and last["problems"] == "empty"
     assert len(rows) == 3
     for row in rows:
@@ -372,7 +371,7 @@ def test_balance_has_both_methods_and_the_smaller_class(monkeypatch):
     errors = {"one": {"dp_gram": 0.5, "objective_perturbation": 0.2}}
     made = pd.concat([table(errors, ranking.LEFT_OUT), ended({"one": (0.5, 0.9)})])
     made["accuracy"] = made["accuracy"].fillna(0.8)
-    monkeypatch.setattr(tables, "outcomes", lambda config, *sweeps: made)
-    (row,) = tables.balance(None, None, []).to_dict("records")
+    monkeypatch.setattr(tables, "outcomes", lambda swept, inputs: made)
+    (row,) = tables.balance(None, None).to_dict("records")
     assert (row["auc_metric"], row["auc_tilted"]) == (0.5, 0.8)
     assert row["smaller"] == pytest.approx(0.3) and row["p"] == 10.0

@@ -24,11 +24,15 @@ def config(configured):
     return made
 
 
+def stored(config):
+    return inputs.Inputs(config.data, config.overrides)
+
+
 def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
     point = {"problem": "breast_tumours", "solver": "dp_cd"}
     grid = {"passes": [2], "step": [0.3, 1], "clip": [1]}
     default = {"passes": 3, "step": 1, "clip": 2}
-    rows = run_race(config, point, 1, [1.0], 2, default, grid)
+    rows = run_race(point, 1, stored(config), [1.0], 2, default, grid)
     found = race.means(pd.DataFrame(rows), {}).set_index("tuning")
     assert found.loc["default", "setting"] == "passes 3, step 1, clip 2"
     assert found.loc["grid", "setting"].startswith("passes 2, step ")
@@ -36,7 +40,7 @@ def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
 
 
 def test_both_ends_of_a_problem(config):
-    constant, free = baselines(config, {"problem": "breast_tumours"}, 1)
+    constant, free = baselines({"problem": "breast_tumours"}, stored(config))
     assert (constant["excess"], free["excess"]) == (1.0, 0.0) and free["test"] > 0.95
 
 
@@ -49,7 +53,7 @@ def test_data_that_cannot_be_had_have_a_row_with_the_reason(config):
 
 def test_a_library_without_an_environment_is_a_gap(config, monkeypatch):
     monkeypatch.setattr(libraries, "environment", lambda *_: ("", "no network"))
-    rows = sweeps.peers(config, {"problem": "breast_tumours"}, 1, [1.0], 2)
+    rows = sweeps.peers({"problem": "breast_tumours"}, 1, stored(config), [1.0], 2)
     assert [row["solver"] for row in rows] == ["diffprivlib", "interpret"]
     for row in rows:
         assert (row["status"], row["reason"]) == ("gap", "no network")
@@ -73,7 +77,7 @@ def test_a_solvers_yaml_and_its_name_in_python_are_one_method():
 
 def test_problems_of_the_same_files_are_one_data_set(config):
     names = ["energy_heating", "energy_cooling", "breast_tumours"]
-    found = tables.relatives(config, names)
+    found = tables.relatives(stored(config), names)
     assert found["energy_heating"] == found["energy_cooling"]
     assert len({*found.values()}) == 2
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.config.schema import Product
+from dperm.config.schema import Data
+from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import clopper_pearson, student
 from dperm.papers.comparison import figures, sweeps, tables
 
@@ -29,18 +30,21 @@ def swept(monkeypatch):
     rows += [[name, "theirs", 1.0, "gap", math.nan] for name in SETS]
     columns = ["problem", "solver", "epsilon", "status", "excess"]
     table = pd.DataFrame(rows, columns=columns)
-    monkeypatch.setattr(tables, "swept_of", lambda *_: table)
-    monkeypatch.setattr(tables.plan, "label", lambda _, name: name.upper())
+    monkeypatch.setattr(tables, "read", lambda group, name, _: name)
+    monkeypatch.setattr(tables.plan, "label", lambda _, solver: solver.upper())
     return table
 
 
-def won(**options):
+STORED = Inputs(Data(), [])
+
+
+def won(swept, **options):
     arguments = {"metric": "excess", "method": "ours", "others": ["theirs", "constant"]}
-    return tables.wins(None, Product(), [], **(arguments | options))
+    return tables.wins(swept, None, STORED, **(arguments | options))
 
 
 def test_wins_are_counted_over_data_sets_with_their_interval(swept):
-    table = won().set_index(["epsilon", "other"])
+    table = won(swept).set_index(["epsilon", "other"])
     assert [*table.index.get_level_values("other")] == [
         "THEIRS",
         "the best constant",
@@ -57,6 +61,7 @@ def test_wins_are_counted_over_data_sets_with_their_interval(swept):
 
 def test_larger_may_be_better_and_sets_without_both_do_not_count(swept):
     (row,) = won(
+        swept,
         others=["theirs"],
         is_larger_better=True,
         only="epsilon == 1 and problem != 'set 0' or problem == 'set 0' and "
@@ -67,13 +72,13 @@ def test_larger_may_be_better_and_sets_without_both_do_not_count(swept):
 
 def test_a_ratio_of_what_is_not_positive_is_missing(swept):
     swept.loc[swept["solver"] == "constant", "excess"] = 0.0
-    (row, _) = won(others=["constant"]).to_dict("records")
+    (row, _) = won(swept, others=["constant"]).to_dict("records")
     assert row["won"] == 0 and math.isnan(row["ratio"])
 
 
-def test_curves_have_both_ends_as_levels_in_every_panel(swept, monkeypatch):
+def test_curves_have_both_ends_as_levels_in_every_panel(swept):
     picture = figures.curves(
-        None, Product(), [], "epsilon", "excess", panel="", axes={"xscale": "log"}
+        swept, None, STORED, "epsilon", "excess", panel="", axes={"xscale": "log"}
     )
     rows = picture.rows.set_index("algorithm")
     assert {*rows["panel"]} == {"all"}
@@ -84,7 +89,7 @@ def test_curves_have_both_ends_as_levels_in_every_panel(swept, monkeypatch):
     assert picture.styles["OURS"]["color"] != picture.styles["THEIRS"]["color"]
     assert picture.axes == {"xlabel": "epsilon", "ylabel": "excess", "xscale": "log"}
     by_epsilon = figures.curves(
-        None, Product(), [], "epsilon", "excess", panel="epsilon"
+        swept, None, STORED, "epsilon", "excess", panel="epsilon"
     )
     levels = by_epsilon.rows[by_epsilon.rows["role"] == "level"]
     assert levels["panel"].tolist() == ["0.1", "1.0"]

@@ -24,7 +24,7 @@ LARGE = {"n": 800, "d": 1000, "density": 0.01, "active": 0.01}
 def test_no_replaced_record_moves_a_release_beyond_what_strict_declares():
     point = SIZES | {"nodes": 2, "update": "feasible", "noise": "scaled",
                      "epsilon": 1.0, "sketch": 12, "share": 0.5}  # fmt: skip
-    rows = sweeps.sensitivity(None, point, 7, 20)
+    rows = sweeps.sensitivity(point, 7, 20)
     assert [row["release"] for row in rows] == ["score", "feature"]
     assert all(0.5 < row["found"] / row["strict"] <= 1 + 1e-12 for row in rows)
 

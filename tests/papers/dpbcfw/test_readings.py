@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.config.schema import Product
 from dperm.papers.dpbcfw import figures, tables
 from dperm.papers.dpbcfw.runs import RunSetting, noise_of
 from dperm.plotting import drawing
@@ -77,10 +76,8 @@ def against_n(exponent, in_K=-0.1, level=0.5, spread=1e-3):
         (pd.concat([against_n(-0.3), against_n(0.2).assign(ball=3.0)]), (2, 2, 1)),
     ],
 )
-def test_figure_4_falls_with_n_and_with_nodes(monkeypatch, rows, counts):
-    monkeypatch.setattr(tables.results, "load_sweep", lambda *_: rows)
-    product = Product(sweeps=["readings_samples"])
-    (row,) = tables.reading_sentences(None, product, []).to_dict("records")
+def test_figure_4_falls_with_n_and_with_nodes(rows, counts):
+    (row,) = tables.reading_sentences(rows).to_dict("records")
     assert (row["tried"], row["learning"], row["holding"]) == counts
 
 

@@ -54,7 +54,7 @@ def test_too_many_corners_are_refused():
 
 def test_without_noise_and_sketch_no_release_errs():
     point = SIZES | {"nodes": 3, "iterations": 6, "share": 0.3}
-    rows = sweeps.approximation(None, point, 7, [0])
+    rows = sweeps.approximation(point, 7, [0])
     assert len(rows) == 12 and max(row["error"] for row in rows) < 1e-10
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.experiments.inputs import Inputs
 from dperm.papers.dpcd import sweeps, tables
 from dperm.privacy.accountants.strict import gaussian_epsilon
 from dperm.privacy.calibration import smallest
@@ -21,7 +22,8 @@ PRODUCT = SimpleNamespace(sweeps=["constants", "epsilon"])
 def swept(config, constants, calibration, grid=GRID):
     point = {"problem": "breast_cancer", "calibration": calibration}
     point["constants"] = constants
-    return sweeps.variants(config, point, 3, grid, FINER, 2, 3)
+    stored = Inputs(config.data, config.overrides)
+    return sweeps.variants(point, 3, config.scale, stored, grid, FINER, 2, 3)
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says():
     assert 0.91 < hits / 400 < 0.985
 
 
-def test_the_variants_of_dp_cd_stand_beside_it(monkeypatch):
+def test_the_variants_of_dp_cd_stand_beside_it():
     rows = [
         {"problem": "one", "calibration": "paper", "order": order, "iterate": iterate,
          "thresholds": thresholds, "passes": 5.0, "relative_error": error + spread}
@@ -73,8 +75,8 @@ def test_the_variants_of_dp_cd_stand_beside_it(monkeypatch):
             ("uniform", "ten averages", "scaled", 2.0))
         for spread in (-0.1, 0.1)
     ]  # fmt: skip
-    monkeypatch.setattr(tables, "swept_errors", lambda *_: pd.DataFrame(rows))
-    shown = tables.thresholds(None, PRODUCT, ["one"]).set_index("algorithm")["mean"]
+    shown = tables.thresholds(pd.DataFrame(rows), ["one"])
+    shown = shown.set_index("algorithm")["mean"]
     assert shown.to_dict() == pytest.approx(
         {"DP-CD": 1.0, "DP-CD, one threshold": 5.0, "DP-CD, Algorithm 1": 2.0}
     )
@@ -88,10 +90,10 @@ def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(monkeypa
         "epsilon": [1.0, 1.0, 10.0, 1.0], "relative_error": [1.0, 3.0, 0.5, 0.1],
     })  # fmt: skip
     rows = {"constants": pd.DataFrame(given), "epsilon": equal}
-    monkeypatch.setattr(tables, "swept_errors", lambda _, name, __: rows[name])
+    monkeypatch.setattr(tables.results, "load_sweep", lambda _, name: rows[name])
     problem = SimpleNamespace(privacy=SimpleNamespace(epsilon=1.0))
-    monkeypatch.setattr(tables.results, "titles", lambda *_: {"one": problem})
-    made = tables.private_constants(None, PRODUCT, ["one"])
+    monkeypatch.setattr(tables, "titles", lambda *_: {"one": problem})
+    made = tables.private_constants(None, None, None, PRODUCT, ["one"])
     shown = made.set_index("constants")
     assert shown["mean"].to_dict() == pytest.approx(
         {"DP-SGD": 2.0, "private bounds": 0.2}
@@ -103,7 +105,7 @@ def test_one_step_of_each_coordinate_leaves_the_noise_of_its_release():
     n, p = 4000, 16
     given = {"passes": [1], "steps": [1.0], "transcripts": 3, "fresh": 100}
     rows = sweeps.lower_bound(
-        None, {"n": n, "p": p, "epsilon": 1.0}, 5, constants=[math.inf], **given
+        {"n": n, "p": p, "epsilon": 1.0}, 5, constants=[math.inf], **given
     )
     found = pd.DataFrame(rows).groupby("calibration")["excess"].mean()["strict"]
     # p Gaussian releases of sensitivity 2 / n; the least noise for epsilon 1 together

@@ -49,9 +49,9 @@ def test_one_step_has_the_mean_of_its_closed_form(p):
 def test_the_law_is_that_of_the_solver_on_the_instance():
     given = {"epsilon": 1.0, "delta": 1e-6, "tau": 20, "records": 200}
     point = {"p": 60, "iterations": 5, "algorithm": "DP-GCD"}
-    runs = sweeps.selection(None, point, 3, **given, counts=[5], fresh=300)
+    runs = sweeps.selection(point, 3, **given, counts=[5], fresh=300)
     ran = np.array([row["share"] for row in runs])
-    exact = sweeps.selection_law(None, point, 4, **given, fresh=20_000)
+    exact = sweeps.selection_law(point, 4, **given, fresh=20_000)
     drawn = np.array([row["share"] for row in exact])
     error = np.hypot(ran.std() / np.sqrt(300), drawn.std() / np.sqrt(20_000))
     assert abs(ran.mean() - drawn.mean()) < 4 * error

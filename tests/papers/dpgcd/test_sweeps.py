@@ -16,7 +16,7 @@ GRIDS = {
 
 def grown(config, algorithm, epsilon):
     point = {"algorithm": algorithm, "draw": 0, **AT}
-    return sweeps.growth(config, point, 5, epsilon, GRIDS, 6)
+    return sweeps.growth(point, 5, config.seed, epsilon, GRIDS, 6)
 
 
 def test_growth_costs_the_epsilon_it_names(configured):  # noqa: F811
@@ -55,7 +55,7 @@ def test_without_noise_the_largest_coefficients_are_taken_in_order():
 def test_noise_on_a_derivative_does_not_depend_on_p():
     def shares(p, records):
         point = {"algorithm": "DP-GCD", "iterations": 4, "p": p}
-        rows = sweeps.selection(None, point, 3, records=records, **GIVEN)
+        rows = sweeps.selection(point, 3, records=records, **GIVEN)
         return np.mean([row["share"] for row in rows])
 
     quiet, loud = shares(100, 10**7), shares(100, 200)

@@ -61,7 +61,7 @@ def test_corollary_72_is_fitted_where_it_applies(monkeypatch, epsilon, first):
     table = table.rename(columns={"share": "excess"})
     monkeypatch.setattr(results, "load_sweep", lambda *_: table)
     product = schema.Product(sweeps=["hard"])
-    (row,) = tables.corollary72_rates(None, product, []).to_dict("records")
+    (row,) = tables.corollary72_rates(None, product).to_dict("records")
     assert row["exponent"] == pytest.approx(-0.75, abs=0.01)
     assert (row["from"], row["bound_exponent"]) == (first, -0.5)
 

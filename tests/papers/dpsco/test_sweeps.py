@@ -15,7 +15,7 @@ POINTS = [("noisy_sfw", [1.0, 1.5, 2.0]), ("phased_sgd", [2.0, math.inf])]
 def measured(solver, norms, epsilons=TARGETS, n=600, d=6, seed=1):
     point = {"solver": solver, "n": n, "d": d}
     given = {solver: norms}
-    return pd.DataFrame(sweeps.rates(None, point, seed, given, epsilons))
+    return pd.DataFrame(sweeps.rates(point, seed, given, epsilons))
 
 
 @pytest.mark.parametrize(("solver", "norms"), POINTS)

@@ -65,9 +65,11 @@ AT = {"problem": "small", "solver": "dp_skgd"}
 @pytest.fixture
 def swept(job, monkeypatch):
     """The sweep on that job and its tuning."""
-    monkeypatch.setattr(sweeps, "job_of", lambda config, point: job)
-    monkeypatch.setattr(sweeps, "tuned", lambda config, point, calibration: tuned())
-    return lambda *given: pd.DataFrame(sweeps.finalists(None, AT, *given))
+    monkeypatch.setattr(sweeps, "load_method", lambda inputs, point: job)
+    monkeypatch.setattr(sweeps, "tuned", lambda folder, point, calibration: tuned())
+    return lambda seed, *given: pd.DataFrame(
+        sweeps.finalists(AT, seed, None, None, *given)
+    )
 
 
 def test_the_winner_has_the_least_mean_and_runs_afresh(job, swept):

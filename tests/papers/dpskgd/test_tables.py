@@ -6,23 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.config.schema import Product
+from dperm.config.schema import Data
+from dperm.experiments.inputs import Inputs
 from dperm.papers.dpskgd import tables
-from dperm.papers.shared import tables as kinds
 
 
-@pytest.fixture
-def made(monkeypatch):
+def made(name, rows):
     """A table of rows as of a sweep."""
-
-    def read(name, rows, problems=()):
-        monkeypatch.setattr(kinds.results, "load_sweep", lambda *_: rows)
-        return getattr(tables, name)(None, Product(sweeps=["rows"]), list(problems))
-
-    return read
+    return getattr(tables, name)(rows)
 
 
-def test_dimensions_that_the_noise_drowns_are_left_out(made):
+def test_dimensions_that_the_noise_drowns_are_left_out():
     """Where the start is low beside the excess, a power of d for one of two methods."""
 
     def found(drowned):
@@ -62,7 +56,7 @@ def swept(ns, epsilons):
     return pd.DataFrame(rows)
 
 
-def test_exponents_are_those_of_the_law_where_the_bound_speaks(made):
+def test_exponents_are_those_of_the_law_where_the_bound_speaks():
     found = made("rate", swept(2 ** np.arange(8, 17, 2), (0.25, 0.5, 1.0)))
     n = found[found["axis"] == "n"]
     np.testing.assert_allclose(n["exponent"], -1.5, atol=0.05)
@@ -100,10 +94,10 @@ def last_round(problem, solver, error, seed):
 
 
 @pytest.fixture
-def compared(made, monkeypatch):
+def compared(monkeypatch):
     """Comparisons for errors by problem; importance on "flat" is uniform."""
-    monkeypatch.setattr(tables, "problem_of", lambda config, name: (name, None))
-    monkeypatch.setattr(tables.plan, "label", lambda config, solver: solver)
+    monkeypatch.setattr(tables, "problem_of", lambda inputs, name: (name, None))
+    monkeypatch.setattr(tables.plan, "label", lambda paper, solver: solver.name)
     alike = ("flat", "dp_skgd_importance", "dp_skgd")
     monkeypatch.setattr(tables, "same_law", lambda *at: at == alike)
 
@@ -116,7 +110,8 @@ def compared(made, monkeypatch):
         ]
         again = [row | {"replicate": 1, "objective": -1.0} for row in rows]  # as smoke
         rows += [*again, {"problem": "lost", "status": "unavailable", "replicate": 0}]
-        return made("finalists", pd.DataFrame(rows), [*errors, "lost"])
+        stored = Inputs(Data(), [])
+        return tables.finalists(pd.DataFrame(rows), None, stored, [*errors, "lost"])
 
     return comparisons
 

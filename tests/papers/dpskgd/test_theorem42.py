@@ -80,6 +80,6 @@ def test_where_t_is_negative_nothing_is_run():
     shape = {"groups": 2, "levels": 2, "spacing": 5.0}
     point = {"instance": "one", "case": "strongly convex", "sampling": "single"}
     point |= {"n": 64, "epsilon": 1.0}
-    short = sweeps.theorem(None, point, 3, {"one": shape}, ratio=9.0, transcripts=3)
+    short = sweeps.theorem(point, 3, {"one": shape}, ratio=9.0, transcripts=3)
     assert len(short) == 1 and short[0]["periods"] < 0 and "excess" not in short[0]
     assert short[0]["start_over_bound"] < 1

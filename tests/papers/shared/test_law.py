@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import scipy.stats
 
 from dperm.config import config as configuration
 from dperm.config import schema
+from dperm.experiments.inputs import Inputs
 from dperm.experiments.results import Result
 from dperm.experiments.tune import ONE_RUN
 from dperm.papers.shared import law, sweeps, tables
@@ -120,12 +122,10 @@ def test_the_table_has_laws_the_error_at_the_start_and_p(monkeypatch, printed):
     ran = Result("a", "dp_cd", "DP-CD", pd.DataFrame(), fresh, "")
     cell = {"problem": ["a"], "algorithm": ["DP-CD"], "relative_error_mean": [printed],
             "passes": rows["passes"].iloc[:1]}  # fmt: skip
-    monkeypatch.setattr(tables.results, "load_sweep", lambda *_: rows)
     monkeypatch.setattr(tables.results, "load", lambda *_, solvers: {"a": [ran]})
     monkeypatch.setattr(tables.results, "published", lambda *_: pd.DataFrame(cell))
     options = {"by_passes": True, **PRINTED}
-    product = schema.Product("tuning_law", sweeps=["law"])
-    made = tables.tuning_law(schema.Config(), product, ["a"], **options)
+    made = tables.tuning_law(rows, schema.Paper(), Path(), ["a"], **options)
     assert made["prints"].tolist() == ["least", "fresh"]
     np.testing.assert_allclose(made["median"], 0.3)
     assert set(made["start"]) == {0.9} and set(made["algorithm"]) == {"DP-CD"}
@@ -137,15 +137,14 @@ def test_the_table_has_laws_the_error_at_the_start_and_p(monkeypatch, printed):
 
 
 @pytest.fixture
-def tuned(monkeypatch):
+def tuned():
     """The row that the table ``tuned`` makes of these rows."""
 
     def made(rows):
         swept = rows.assign(problem="a", solver="dp_cd")
-        monkeypatch.setattr(tables.results, "load_sweep", lambda *_: swept)
-        product = schema.Product("tuned", sweeps=["law"])
-        config = configuration.compose(["paper=dpcd"])
-        (found,) = tables.tuned(config, product, ["a"]).to_dict("records")
+        paper = configuration.read("paper", "dpcd")
+        inputs = Inputs(schema.Data(), [])
+        (found,) = tables.tuned(swept, paper, inputs, ["a"]).to_dict("records")
         return found
 
     return made

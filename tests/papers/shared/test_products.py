@@ -1,6 +1,7 @@
 """Figures and tables show what the results say."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from scipy import stats
 
 from dperm.config.config import compose
 from dperm.config.locate import ConfigError, conf_dir
-from dperm.experiments import inputs, plan, products, results, stages
+from dperm.experiments import inputs, products, results, stages
 
 ONLY = ["paper.small_problems=[diabetes]"]
 
@@ -33,19 +34,25 @@ def solved(results_of_all, configured, tmp_path):
     return lambda *overrides: configured(*ONLY, *overrides)
 
 
+def rows_folder(config):
+    return Path(config.output.results, "dpcd")
+
+
 def rows_of(config, solver, stage):
-    folder = plan.results_folder(config, "dpcd", "diabetes", solver)
+    folder = Path(config.output.results, "dpcd", "diabetes", solver)
     return pd.read_parquet(folder / f"{stage}.parquet")
 
 
 def test_figure_data_are_the_fresh_runs(solved):
     config = solved("product=figure2")
     products.figure(config)
-    folder = plan.figures_folder(config, "dpcd")
+    folder = Path(config.output.figures, "dpcd")
     shown = pd.read_csv(folder / "figure2.csv")
     assert set(shown["algorithm"][shown["role"] == "curve"]) == {"DP-CD", "DP-SGD"}
     curve = shown[shown["algorithm"] == "DP-CD"].set_index("x")
-    result = results.load(config, ["diabetes"])["diabetes"][0]
+    result = results.load(config.paper, rows_folder(config), ["diabetes"])["diabetes"][
+        0
+    ]
     runs = result.trajectories("paper", result.best_passes("paper"))
     for checkpoint, group in runs.groupby("checkpoint"):
         values = group["relative_error"]
@@ -62,16 +69,18 @@ def test_stars_are_the_paper_s_cells_for_as_many_passes(solved, monkeypatch):
     config = solved("product=figure2")
     (passes,) = (
         result.best_passes("paper")
-        for result in results.load(config, ["diabetes"])["diabetes"]
+        for result in results.load(config.paper, rows_folder(config), ["diabetes"])[
+            "diabetes"
+        ]
         if result.label == "DP-CD"
     )
     cells = pd.DataFrame({
         "problem": ["diabetes", "diabetes", "other"], "algorithm": "DP-CD",
         "passes": [passes, passes + 1, passes], "relative_error_mean": [0.7, 0.8, 0.9],
     })  # fmt: skip
-    monkeypatch.setattr(results, "published", lambda config, name: cells)
+    monkeypatch.setattr(results, "published", lambda paper, name: cells)
     products.figure(config)
-    shown = pd.read_csv(plan.figures_folder(config, "dpcd") / "figure2.csv")
+    shown = pd.read_csv(Path(config.output.figures, "dpcd") / "figure2.csv")
     star = shown[shown["algorithm"] == "DP-CD, published"]
     assert star[["panel", "x", "mean"]].to_numpy().tolist() == [
         ["diabetes", passes, 0.7]
@@ -81,7 +90,7 @@ def test_stars_are_the_paper_s_cells_for_as_many_passes(solved, monkeypatch):
 def test_figures_are_the_same_bytes_when_rebuilt(solved):
     config = solved("product=figure2", "formats=[pdf,svg]")
     products.figure(config)
-    folder = plan.figures_folder(config, "dpcd")
+    folder = Path(config.output.figures, "dpcd")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert len(before) == 4
     products.figure(config)
@@ -92,7 +101,7 @@ def test_figures_are_the_same_bytes_when_rebuilt(solved):
 def test_table2_holds_tuning_and_fresh_means(solved):
     config = solved("product=table2")
     products.table(config)
-    table = pd.read_csv(plan.results_folder(config, "dpcd") / "table2.csv")
+    table = pd.read_csv(Path(config.output.results, "dpcd") / "table2.csv")
     tuned, fresh = (rows_of(config, "dp_cd", stage) for stage in ("tune", "evaluate"))
     tuned = tuned[tuned["calibration"] == "paper"]
     means = tuned[tuned["status"] == "ok"].groupby(["passes", "step", "clip"])
@@ -124,9 +133,9 @@ def test_tables_read_the_given_data_folder(configured, tmp_path, monkeypatch):
     config = configured(*ONLY)
     monkeypatch.setenv("DPERM_CONF", str(conf_dir()))
     monkeypatch.chdir(tmp_path)  # which has no folder named data
-    problem = inputs.load_problem(config)
-    product = config.paper.tables["table1"]
-    made = dpcd.utility(config, product, ["diabetes"])
+    problem = inputs.load_problem(config.problem, config.data)
+    stored = inputs.Inputs(config.data, config.overrides)
+    made = dpcd.utility(stored, ["diabetes"])
     assert made["lipschitz"].iloc[0] > 0
-    made = dpgcd.sizes(config, product, ["diabetes"])
+    made = dpgcd.sizes(stored, ["diabetes"])
     assert made.loc[0, ["records", "features"]].tolist() == [problem.n, problem.p]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dperm.config.config import compose
-from dperm.experiments import results
+from dperm.config import schema
+from dperm.experiments import inputs, results
 from dperm.experiments.results import Result
 from dperm.papers.shared import figures, tables
 from dperm.plotting import drawing
@@ -38,9 +38,9 @@ def shown(monkeypatch):
         other = SimpleNamespace(**{**vars(problem), "title": "Two"})
         titles = {"one": problem, "two": other}
         monkeypatch.setattr(results, "load", lambda *_: every)
-        monkeypatch.setattr(results, "titles", lambda *_: titles)
+        monkeypatch.setattr(figures, "titles", lambda *_: titles)
         product = SimpleNamespace(calibration="strict", timed=False, sweeps=sweeps)
-        return figures.trajectories(None, product, list(every), **options)
+        return figures.trajectories(None, None, None, product, list(every), **options)
 
     return draw
 
@@ -76,7 +76,7 @@ def test_a_problem_without_data_is_named_and_has_no_panel(shown, caplog):
 
 def test_errors_without_a_published_table(monkeypatch):
     monkeypatch.setattr(results, "load", lambda *_: {"one": [result("a")]})
-    made = tables.relative_error(None, PRODUCT, ["one"])
+    made = tables.relative_error(None, None, PRODUCT, ["one"])
     assert "published_mean" not in made
     assert made.loc[0, ["mean", "fresh_mean"]].tolist() == pytest.approx([0.15, 0.5])
 
@@ -114,8 +114,8 @@ def test_apart_or_nothing_learnt_is_no_tie():
 
 
 def test_titles_follow_the_overrides():
-    config = compose(["problem.privacy.epsilon=7"])
-    assert results.titles(config, ["red_wine"])["red_wine"].privacy.epsilon == 7
+    stored = inputs.Inputs(schema.Data(), ["problem.privacy.epsilon=7"])
+    assert inputs.titles(stored, ["red_wine"])["red_wine"].privacy.epsilon == 7
 
 
 def test_short_runs_are_put_apart_from_the_start(shown):

@@ -18,8 +18,9 @@ FINER = {"step": [0.5, 1.0], "clip": [1.0]}
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
     config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
+    stored = inputs.Inputs(config.data, config.overrides)
     point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": epsilon}
-    rows = sweeps.against_epsilon(config, point, 3, KEEP, FINER, 2, 4)
+    rows = sweeps.against_epsilon(point, 3, config.paper, stored, KEEP, FINER, 2, 4)
 
     job = inputs.load_job(config)
     problem = replace(job.problem, epsilon=epsilon)
@@ -48,7 +49,8 @@ def test_a_method_that_ends_nowhere_is_a_row(configured, monkeypatch, error, sta
 
     monkeypatch.setattr(trials.Trials, "refined", refined)
     config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
+    stored = inputs.Inputs(config.data, config.overrides)
     point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": 1.0}
-    (row,) = sweeps.against_epsilon(config, point, 3, KEEP, FINER, 2, 4)
+    (row,) = sweeps.against_epsilon(point, 3, config.paper, stored, KEEP, FINER, 2, 4)
     assert (row["status"], row["algorithm"]) == (status, "DP-CD")
     assert "relative_error" not in row

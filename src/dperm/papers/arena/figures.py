@@ -11,8 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
-from dperm.config.schema import Config, Product
-from dperm.experiments import results
+from dperm.experiments.inputs import Inputs, titles
 from dperm.papers.arena import ranking
 from dperm.papers.arena.ranking import BUDGETS, CONSTANT, LEFT_OUT, LOSSES
 from dperm.papers.arena.tables import counted, fair, outcomes
@@ -34,12 +33,12 @@ LOW = -2.0
 HIGH = 1.0
 
 
-def which(config: Config, product: Product, problems: list[str]) -> Drawing:
+def which(swept: pd.DataFrame, inputs: Inputs) -> Drawing:
     """Which method to take: what each loses, by loss and n epsilon / p.
 
     Defaults are those that the other data sets choose; intervals draw data sets again.
     """
-    return drawn_which(pd.DataFrame(ranking.curves(fair(config))))
+    return drawn_which(pd.DataFrame(ranking.curves(fair(swept, inputs))))
 
 
 def drawn_which(curves: pd.DataFrame) -> Drawing:
@@ -92,13 +91,13 @@ def _interesting(curves: pd.DataFrame) -> list[str]:
     return [name for name in means.index if name in some]
 
 
-def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
+def guide(swept: pd.DataFrame, inputs: Inputs) -> Drawing:
     """Which method to take, by loss and n epsilon / p, and how certain that is.
 
     Shades are the shares of resamples of the data sets in which a method is taken. The
     number in a column is the mean regret of the method that is taken most.
     """
-    return drawn_guide(ranking.picks(ranking.cells(counted(config), LEFT_OUT)))
+    return drawn_guide(ranking.picks(ranking.cells(counted(swept, inputs), LEFT_OUT)))
 
 
 def drawn_guide(picks: pd.DataFrame) -> Drawing:
@@ -157,13 +156,13 @@ def _written(
     axis.text(x, y, text, color=color, fontweight=weight, **font)
 
 
-def map(config: Config, product: Product, problems: list[str]) -> Drawing:
+def map(swept: pd.DataFrame, inputs: Inputs) -> Drawing:
     """Excess by problem and method without tuning, one panel per epsilon.
 
     Hatching marks a problem that a method cannot do, a cross an excess of 1 or more,
     which is no better than the best constant, and a dot the least of a row.
     """
-    table = outcomes(config, *product.sweeps)
+    table = outcomes(swept, inputs)
     is_peer = (table["tuning"] == "default") & ~table["algorithm"].isin(
         table.loc[table["tuning"] == LEFT_OUT, "algorithm"]
     )
@@ -172,7 +171,7 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     methods = ranking.standing(excesses)["algorithm"].tolist()
     epsilons = sorted(excesses.index.get_level_values("epsilon").unique())
     names = [*table.sort_values(["loss", "n"], kind="stable")["problem"].unique()]
-    titles = results.titles(config, names)
+    sections = titles(inputs, names)
     size = (drawing.WIDTH, 2.4 + 0.145 * len(names))
     figure, axes = plt.subplots(1, len(epsilons), figsize=size, squeeze=False,
                                 sharey=True)  # fmt: skip
@@ -184,7 +183,7 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
         numbers = panel_excesses.to_numpy(dtype=float)
         image = _heat(axis, np.log10(np.clip(numbers, 10**LOW, 10**HIGH)))
         axis.set_xticks(range(len(methods)), methods, rotation=90)
-        axis.set_yticks(range(len(names)), [titles[name].title for name in names])
+        axis.set_yticks(range(len(names)), [sections[name].title for name in names])
         for k, j in zip(*np.nonzero(np.isnan(numbers)), strict=True):
             axis.plot(
                 [j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.5", linewidth=0.7
@@ -227,15 +226,13 @@ def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
     return row | dict.fromkeys(drawing.COLUMNS[3:], value)
 
 
-def ranks(
-    config: Config, product: Product, problems: list[str], epsilon: float = 1.0
-) -> Drawing:
+def ranks(swept: pd.DataFrame, inputs: Inputs, epsilon: float = 1.0) -> Drawing:
     """Critical differences of mean ranks over data sets, one panel per loss.
 
     Only methods that do all of a panel's problems are ranked. A bar joins those that do
     not differ at 5 % (Nemenyi).
     """
-    errors = ranking.cells(counted(config), LEFT_OUT, epsilon)
+    errors = ranking.cells(counted(swept, inputs), LEFT_OUT, epsilon)
     losses = errors.index.get_level_values("loss")
     figure, axes = plt.subplots(2, 1, figsize=(6.5, 4.6), squeeze=False)
     rows: Rows = []

@@ -7,24 +7,20 @@ from typing import Any
 
 from dperm.benchmark import peers as libraries
 from dperm.benchmark.race import Row
-from dperm.config import schema
+from dperm.experiments.inputs import Inputs
 from dperm.papers.comparison.sweeps import case_of
 from dperm.solvers.batched.trials import seeds_of
 
 
 def peers(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    epsilons: list[float],
-    fresh: int,
+    point: dict[str, Any], seed: int, inputs: Inputs, epsilons: list[float], fresh: int
 ) -> list[Row]:
     """Fits of other libraries at every epsilon, or the reason why there are none."""
-    case = case_of(config, point)
+    case = case_of(inputs, point)
     drawn = [run_seed % 2**31 for run_seed in seeds_of(seed, fresh)]
     table = []
     for library in libraries.LIBRARIES.values():
-        python, reason = libraries.environment(Path(config.data.dir), library)
+        python, reason = libraries.environment(Path(inputs.data.dir), library)
         if reason:
             gap = {**case.known(library.name), "status": "gap", "reason": reason}
             table.append(gap)

@@ -9,13 +9,11 @@ import pandas as pd
 
 from dperm.benchmark import peers
 from dperm.benchmark.race import REFERENCES, TRIED, TUNINGS, means
-from dperm.config import grid
-from dperm.config.schema import Config, Product
+from dperm.config.locate import available
 from dperm.data.fetching import describe
 from dperm.estimators import methods
 from dperm.experiments import digests
-from dperm.experiments.plan import at_problem
-from dperm.experiments.results import load_sweep, sweep_path
+from dperm.experiments.inputs import Inputs, titles
 from dperm.papers.arena import defaults, ranking
 from dperm.papers.arena.ranking import LEFT_OUT
 
@@ -45,28 +43,28 @@ METRIC = "dp_gram"  # the method in a private metric
 TILTED = "objective_perturbation"
 
 
-def outcomes(config: Config, *sweeps: str) -> pd.DataFrame:
-    """Means of all runs, with the label of every method and the data of every problem.
+def outcomes(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
+    """Means of runs, with the label of every method and the data of every problem.
 
     Rows of the tuning ``LEFT_OUT`` have the setting that other data sets choose.
     Unavailable problems have no row.
     """
-    runs = _runs(config, *sweeps)
-    labels = _labels(config)
+    runs = swept[swept["status"] != "unavailable"]
+    labels = _labels(runs)
     table = means(runs[runs["tuning"] != TRIED], labels)
-    fair = defaults.left_out(_with_data(config, defaults.settings(runs, labels)))
-    return pd.concat([_with_data(config, table), fair], ignore_index=True)
+    fair = defaults.left_out(_with_data(inputs, defaults.settings(runs, labels)))
+    return pd.concat([_with_data(inputs, table), fair], ignore_index=True)
 
 
-def settings(config: Config) -> pd.DataFrame:
+def settings(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Means of every setting of every method on every problem."""
-    table = defaults.settings(_runs(config), _labels(config))
-    return _with_data(config, table)
+    runs = swept[swept["status"] != "unavailable"]
+    return _with_data(inputs, defaults.settings(runs, _labels(runs)))
 
 
-def counted(config: Config) -> pd.DataFrame:
+def counted(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """The outcomes on data sets on which there is something to learn."""
-    table = outcomes(config, "race", "ends")
+    table = outcomes(swept, inputs)
     return table[~table["data"].isin(unlearnable(table))]
 
 
@@ -86,40 +84,32 @@ def unlearnable(table: pd.DataFrame) -> list[str]:
     return [str(name) for name in is_learnable.index[~is_learnable]]
 
 
-def _runs(config: Config, *sweeps: str) -> pd.DataFrame:
-    tables = [load_sweep(config, name) for name in sweeps or ("race",)
-              if not sweeps or sweep_path(config, name).is_file()]  # fmt: skip
-    rows = pd.concat(tables, ignore_index=True)
-    return rows[rows["status"] != "unavailable"]
-
-
-def _labels(config: Config) -> dict[str, str]:
-    points = grid.points(config.paper.sweeps["race"].grid, axes=None)
-    solvers = grid.values(points, "solver")
+def _labels(runs: pd.DataFrame) -> dict[str, str]:
+    solvers = {*runs["solver"]} & {*available("solver")}
     ours = {name: digests.solver_of(name).label for name in solvers}
     return {**peers.LABELS, **ours}
 
 
-def _with_data(config: Config, table: pd.DataFrame) -> pd.DataFrame:
-    data_sets = relatives(config, [*table["problem"].unique()])
+def _with_data(inputs: Inputs, table: pd.DataFrame) -> pd.DataFrame:
+    data_sets = relatives(inputs, [*table["problem"].unique()])
     return table.assign(data=table["problem"].map(data_sets))
 
 
-def relatives(config: Config, names: list[str]) -> dict[str, str]:
+def relatives(inputs: Inputs, names: list[str]) -> dict[str, str]:
     """Data set of each problem; the same files or generator have one name."""
     first_names: dict[str, str] = {}
     data_sets = {}
-    for name in names:
-        dataset = at_problem(config, name).problem.dataset
+    for name, section in titles(inputs, names).items():
+        dataset = section.dataset
         data_sets[name] = first_names.setdefault(
             describe(dataset.sources[0]), dataset.name
         )
     return data_sets
 
 
-def arena(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def arena(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Every cell with its interval, and both ends of every problem."""
-    table = outcomes(config, *product.sweeps).reindex(columns=SHOWN)
+    table = outcomes(swept, inputs).reindex(columns=SHOWN)
     numbers = table.select_dtypes("float").columns
     return table.assign(**{key: table[key].map(_rounded) for key in numbers})
 
@@ -129,9 +119,9 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def ranks(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def ranks(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Mean shares of rank with intervals, under every tuning."""
-    table = counted(config)
+    table = counted(swept, inputs)
     rows = []
     for tuning in ALL_TUNINGS:
         outcomes_of_tuning = table[table["tuning"] == tuning]
@@ -144,19 +134,19 @@ def ranks(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     return pd.concat(rows, ignore_index=True)
 
 
-def choices(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def choices(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Dependence of the ranking on each choice that was made."""
-    return pd.DataFrame([*ranking.changes(counted(config))])
+    return pd.DataFrame([*ranking.changes(counted(swept, inputs))])
 
 
-def advice(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def advice(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Recommended method for each kind of problem, under every tuning."""
-    return _by_tuning(counted(config), ranking.advice)
+    return _by_tuning(counted(swept, inputs), ranking.advice)
 
 
-def model(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def model(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Regret of every rule, most of them on data sets that were left out."""
-    table = counted(config)
+    table = counted(swept, inputs)
     labels = dict(zip(table["solver"], table["algorithm"], strict=True))
     rules = {
         loss: [labels.get(name, name) for name in names]
@@ -176,26 +166,25 @@ def shipped() -> dict[str, list[str]]:
     }
 
 
-def bins(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def bins(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """What every method loses, by loss and range of n epsilon / p."""
-    return pd.DataFrame(ranking.curves(fair(config)))
+    return pd.DataFrame(ranking.curves(fair(swept, inputs)))
 
 
-def fair(config: Config) -> pd.DataFrame:
+def fair(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Excesses in every cell under defaults that others choose, and of peers."""
-    table = outcomes(config, "race", "ends", "peers")
-    table = table[~table["data"].isin(unlearnable(table))]
+    table = counted(swept, inputs)
     ours = ranking.cells(table, LEFT_OUT)
     theirs = ranking.cells(table).reindex(ours.index)
     return ours.join(theirs[theirs.columns.difference(ours.columns)])
 
 
-def nothing(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def nothing(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Cells in which no method beats the constant, by n epsilon / p, and left-out data.
 
     A row of no range names the data sets on which there is nothing to learn.
     """
-    table = outcomes(config, "race", "ends")
+    table = outcomes(swept, inputs)
     excluded = unlearnable(table)
     kept = table[~table["data"].isin(excluded)]
     rows = []
@@ -210,25 +199,25 @@ def nothing(config: Config, product: Product, problems: list[str]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def tuned(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Every setting of every method: its mean, and how many data sets take it."""
-    return defaults.summary(settings(config))
+    return defaults.summary(settings(swept, inputs))
 
 
-def tried(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def tried(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Mean excess of every setting on every problem, a column for each epsilon."""
-    table = defaults.by_epsilon(settings(config))
+    table = defaults.by_epsilon(settings(swept, inputs))
     numbers = table.select_dtypes("float").columns
     return table.assign(**{key: table[key].map(_rounded) for key in numbers})
 
 
-def balance(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def balance(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """Private metric beside objective perturbation, by width and balance of classes.
 
     One row a cell of two classes under fair defaults: AUC, accuracy and excess of both,
     and ``smaller``, the share of held-out labels that a constant has wrong.
     """
-    table = counted(config)
+    table = counted(swept, inputs)
     ends = table[table["algorithm"] == REFERENCES["constant"]].set_index("problem")
     signed = table[(table["loss"] == "logistic") & (table["tuning"] == LEFT_OUT)]
     names = ["problem", "epsilon"]

@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
-from dperm.experiments import results
+from dperm.config.schema import Paper
+from dperm.experiments.inputs import Inputs
+from dperm.experiments.inputs import titles as section_titles
 from dperm.papers.comparison.tables import among, label, ran
 from dperm.plotting import drawing
 from dperm.plotting.drawing import Picture, Rows
@@ -20,9 +21,9 @@ HUES = ("#0072b2", "#d55e00", "#117733", "#332288", "#aa4499", "#882255", "#5959
 
 
 def curves(
-    config: Config,
-    product: Product,
-    problems: list[str],
+    swept: pd.DataFrame,
+    paper: Paper,
+    inputs: Inputs,
     x: str,
     y: str,
     panel: str = "problem",
@@ -43,16 +44,16 @@ def curves(
     (``ylim: [0, 2]``) and scales (``xscale: log``) among them, ``titles`` those of
     panels by their values.
     """
-    swept = ran(config, product, only)
+    swept = ran(swept, only)
     if not panel:
         panel = "panel"
         swept = swept.assign(panel="all")
-    panel_titles = _titles(config, swept, panel) | dict(titles or {})
+    panel_titles = _titles(inputs, swept, panel) | dict(titles or {})
     rows: Rows = []
     for name in swept[panel].dropna().unique():
         part = among(swept, **{panel: name})
         for key, runs in part.groupby(curve, sort=False):
-            text = label(config, str(key)) if curve == "solver" else str(key)
+            text = label(paper, inputs, str(key)) if curve == "solver" else str(key)
             points = runs.dropna(subset=[x, y])
             rows += drawing.against(points, x, y, str(name), text, role)
             level = runs.loc[runs[x].isna(), y].mean()
@@ -83,11 +84,11 @@ def _hues(names: Iterable[str]) -> dict[str, Style]:
     return styles
 
 
-def _titles(config: Config, swept: pd.DataFrame, panel: str) -> dict[str, str]:
+def _titles(inputs: Inputs, swept: pd.DataFrame, panel: str) -> dict[str, str]:
     """What stands above each panel, by its name in the rows."""
     names = [str(name) for name in swept[panel].dropna().unique()]
     if panel == "problem":
-        sections = results.titles(config, names)
+        sections = section_titles(inputs, names)
         return {name: sections[name].title or name for name in names}
     if panel == "panel":
         return dict.fromkeys(names, "")

@@ -14,16 +14,15 @@ import numpy as np
 
 from dperm import data
 from dperm.benchmark.race import SPLIT, TUNINGS, Case, Row, rows
-from dperm.config import schema
 from dperm.config.config import read
 from dperm.data.fetching import load_fetched
 from dperm.estimators import methods
-from dperm.experiments import inputs, plan
+from dperm.experiments.inputs import Inputs, UnavailableError
 
 _LAST: dict[tuple[Any, ...], Case] = {}  # a problem's methods run one after another
 
 
-def case_of(config: schema.Config, point: Mapping[str, Any]) -> Case:
+def case_of(inputs: Inputs, point: Mapping[str, Any]) -> Case:
     """A point's data set as it was fetched, or so many ``records`` of it.
 
     Ranges are those of the data, which tells all methods as much. Raises
@@ -32,14 +31,14 @@ def case_of(config: schema.Config, point: Mapping[str, Any]) -> Case:
     """
     name = point["problem"]
     count = point.get("records")
-    key = (name, count, config.data.dir)
+    key = (name, count, inputs.data.dir)
     if key not in _LAST:
-        problem = plan.at_problem(config, name).problem
-        record = data.read_record(problem.dataset.name, config.data)
+        problem = read("problem", name, inputs.overrides)
+        record = data.read_record(problem.dataset.name, inputs.data)
         if record is None or not record.available:
             reason = "not fetched" if record is None else record.reason
-            raise inputs.UnavailableError(reason)
-        X, y = load_fetched(problem.dataset.name, config.data)
+            raise UnavailableError(reason)
+        X, y = load_fetched(problem.dataset.name, inputs.data)
         try:
             if count is not None:
                 chosen = drawn(len(y), count)
@@ -48,7 +47,7 @@ def case_of(config: schema.Config, point: Mapping[str, Any]) -> Case:
             case = Case.of(name, X, y, problem.loss)
             case.reference  # noqa: B018 - found once for all methods
         except ValueError as error:
-            raise inputs.UnavailableError(str(error)) from error
+            raise UnavailableError(str(error)) from error
         _LAST.clear()
         _LAST[key] = case
     return _LAST[key]
@@ -65,9 +64,9 @@ def drawn(n: int, count: int) -> np.ndarray:
 
 
 def race(
-    config: schema.Config,
     point: dict[str, Any],
     seed: int,
+    inputs: Inputs,
     epsilons: list[float],
     fresh: int,
     defaults: Mapping[str, Any] | None = None,
@@ -86,13 +85,13 @@ def race(
     solver_section = (section.name, section.algorithm, section.options)
     tuning_options = ({section.name: defaults or {}}, {section.name: grids or {}})
     method = methods.configured(*solver_section, *tuning_options)
-    case = case_of(config, point)
+    case = case_of(inputs, point)
     return rows(case, method, epsilons, seed, fresh, tunings, keeps_tried=True)
 
 
-def baselines(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
+def baselines(point: dict[str, Any], inputs: Inputs) -> list[Row]:
     """The best constant and the fit without privacy.
 
     They are solvers named ``constant`` and ``no privacy``, of no epsilon.
     """
-    return case_of(config, point).ends()
+    return case_of(inputs, point).ends()

@@ -9,22 +9,25 @@ import numpy as np
 import pandas as pd
 
 from dperm.benchmark.race import REFERENCES
-from dperm.config.schema import Config, Product
+from dperm.config.config import read
+from dperm.config.schema import Paper
 from dperm.experiments import plan
+from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import clopper_pearson, student
-from dperm.papers.shared.tables import swept_of
 from dperm.plotting.tables import Rows, groups, named, where
 
 
-def ran(config: Config, product: Product, only: str = "") -> pd.DataFrame:
-    """Rows of the product's sweeps that have ended, of those that ``only`` selects."""
-    swept = where(swept_of(config, product), status="ok")
+def ran(swept: pd.DataFrame, only: str = "") -> pd.DataFrame:
+    """Rows of sweeps that have ended, of those that ``only`` selects."""
+    swept = where(swept, status="ok")
     return swept.query(only) if only else swept
 
 
-def label(config: Config, solver: str) -> str:
+def label(paper: Paper, inputs: Inputs, solver: str) -> str:
     """The name of a solver, or of one of the baselines, in figures and tables."""
-    return REFERENCES.get(solver) or plan.label(config, solver)
+    if solver in REFERENCES:
+        return REFERENCES[solver]
+    return plan.label(paper, read("solver", solver, inputs.overrides))
 
 
 def among(table: pd.DataFrame, **keys: Any) -> pd.DataFrame:
@@ -35,9 +38,9 @@ def among(table: pd.DataFrame, **keys: Any) -> pd.DataFrame:
 
 
 def wins(
-    config: Config,
-    product: Product,
-    problems: list[str],
+    swept: pd.DataFrame,
+    paper: Paper,
+    inputs: Inputs,
     metric: str,
     method: str,
     others: Sequence[str],
@@ -54,7 +57,7 @@ def wins(
     geometric mean of the method's metric over the other's, Student's in logarithms:
     both as if data sets were drawn. The ratio is missing where one is not positive.
     """
-    table = ran(config, product, only)
+    table = ran(swept, only)
     rows: Rows = []
     for group_keys, runs in groups(where(table, solver=method), [*keys]):
         own = runs.groupby(over)[metric].mean()
@@ -69,8 +72,8 @@ def wins(
             is_more = pairs["own"] > pairs["other"]
             hits = int((is_more if is_larger_better else is_less).sum())
             count = len(pairs)
-            row = group_keys | {"method": label(config, method)}
-            row |= {"other": label(config, other), "sets": count, "won": hits}
+            row = group_keys | {"method": label(paper, inputs, method)}
+            row |= {"other": label(paper, inputs, other), "sets": count, "won": hits}
             row |= named("share", (hits / count, *clopper_pearson(hits, count)))
             rows.append(row | named("ratio", _ratio(pairs)))
     return pd.DataFrame(rows)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.schema import Product
 from dperm.experiments import results
+from dperm.experiments.inputs import Inputs, titles
 from dperm.numerics.intervals import power
-from dperm.papers.dpbcfw.tables import NUMBER, READING, last, read
+from dperm.papers.dpbcfw.tables import NUMBER, READING, last, relative
 from dperm.plotting import drawing
 from dperm.plotting import styles as looks
 from dperm.plotting.drawing import Picture, Rows
@@ -98,6 +100,11 @@ def hues(names: Iterable[str]) -> dict[str, Style]:
     return styles | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
 
 
+def sweeps_of(folder: Path, product: Product) -> list[pd.DataFrame]:
+    """The rows of each of a product's sweeps, as ``relative`` returns them."""
+    return [relative(results.load_sweep(folder, name)) for name in product.sweeps]
+
+
 def percent(share: float) -> str:
     """A share in percent."""
     return f"{100 * share:g} %"
@@ -124,12 +131,12 @@ def _family(table: pd.DataFrame, key: str) -> list[Curve]:
 # --- losses against iterations: Figures 1 to 3 and 5 to 9 -----------------------------
 
 
-def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
+def samplings(swept: pd.DataFrame) -> Picture:
     """Figure 1: samplings on the ball, one panel per pair of sparsities.
 
     The data also have the box, whose panels do not name the set.
     """
-    table = read(config, product.sweeps[0])
+    table = relative(swept)
     cells = list[Cell]()
     titles = dict[str, str]()
     pairs = sorted({*zip(table["active"], table["density"], strict=True)}, reverse=True)
@@ -160,9 +167,9 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
 
 
 def paths(
-    config: Config,
+    folder: Path,
+    inputs: Inputs,
     product: Product,
-    problems: list[str],
     along: str,
     panel: str,
     title: str,
@@ -175,25 +182,25 @@ def paths(
     in which panels differ, and of the words of ``_words``. More sweeps have Algorithm 1
     on box and ball. Problems without data have no panel.
     """
-    table = read(config, product.sweeps[0])
+    table, *sampled_tables = sweeps_of(folder, product)
     cells = list[Cell]()
     ours = table[table["method"].isin(["bcfw", "dp_bcfw"])]
     fields = [name for _, name, *_ in Formatter().parse(panel) if name]
     keys = [IN_WORDS.get(name, name) for name in fields]
     for kind, family in groups(ours, keys):
         central = where(table, **{key: kind[key] for key in keys if key in OF_ALL})
-        words = kind | _words(config, family)
+        words = kind | _words(inputs, family)
         curves = _baselines(central, kind.get("noise", "scaled"))
         curves += _family(family, along)
         cells.append((panel.format_map(words), title.format_map(words), curves))
-    for sampled in (read(config, name) for name in product.sweeps[1:]):
+    for sampled in sampled_tables:
         for constraint, runs in sampled.groupby("constraint", sort=False):
             name = f"Algorithm 1, {constraint}"
             cells.append((name, name, _family(runs, along)))
     return losses(cells, columns, SIZES[columns])
 
 
-def _words(config: Config, runs: pd.DataFrame) -> dict[str, Any]:
+def _words(inputs: Inputs, runs: pd.DataFrame) -> dict[str, Any]:
     """Words for the panel of some runs of DP-BCFW.
 
     They are ``noises`` and ``updates``, its noise and update in words; ``percent`` of
@@ -215,7 +222,7 @@ def _words(config: Config, runs: pd.DataFrame) -> dict[str, Any]:
             words["cost"] = f"about $10^{{{np.log10(mean_epsilon):.0f}}}$"
     if "problem" in first_run:
         name = first_run["problem"]
-        words["named"] = results.titles(config, [name])[name].title
+        words["named"] = titles(inputs, [name])[name].title
     return words
 
 
@@ -224,12 +231,12 @@ def _words(config: Config, runs: pd.DataFrame) -> dict[str, Any]:
 THEORY = -2 / 3  # exponent of n, Theorem 4
 
 
-def samples(config: Config, product: Product, problems: list[str]) -> Picture:
+def samples(swept: pd.DataFrame) -> Picture:
     """Figure 4: excess risk against n in log-log, with slopes and their intervals.
 
     Theorem 4's line goes through the mean excess at the least n.
     """
-    table = last(read(config, product.sweeps[0]))
+    table = last(relative(swept))
     table = table.assign(excess=table["loss"] - table["truth"])
     rows = Rows()
     titles = dict[str, str]()
@@ -285,14 +292,14 @@ TRAFFIC = {  # looks; up and down along a run nearly coincide
 HEAD = 16  # bytes of a message besides its numbers: their count and a signed index
 
 
-def communication(config: Config, product: Product, problems: list[str]) -> Picture:
+def communication(swept: pd.DataFrame) -> Picture:
     """Uplink bytes of a run against n, and along a run, one column per budget.
 
     The lower panels show the bytes so far, up and down, of the tuned runs at the
     largest n. A feature is never sent twice; if each were sent, an iteration would cost
     K features.
     """
-    table = read(config, "communication")
+    table = relative(swept)
     rows = Rows()
     titles = dict[str, str]()
     budgets = sorted(table["epsilon"].unique())
@@ -353,14 +360,14 @@ READINGS = {  # equation 4 and whose epsilon it is, in the data and in titles
 }
 
 
-def readings(config: Config, product: Product, problems: list[str]) -> Picture:
+def readings(folder: Path, inputs: Inputs, product: Product) -> Picture:
     """Figures 3 and 5 to 9 against eta, one row a figure, one column a reading.
 
     Where eta is ||x_true||_1 the panels show its mean over the draws; that of Figure 9
     is a share of ||w*||_1. The picture is of ``SHOWN`` at the largest T; the data have
     every figure and every T.
     """
-    shared, private, on_data, finer = (read(config, name) for name in product.sweeps)
+    shared, private, on_data, finer = sweeps_of(folder, product)
     lines: list[tuple[str, str, pd.DataFrame, str]] = []  # name, title, runs, varied
     for name in VARIED:
         runs = _with_eta(_with_more(shared, finer) if name == "figure 8" else shared)
@@ -369,10 +376,10 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
         name = f"figure 3, {percent(density)}"
         lines.append((name, name.capitalize(), runs, "figure 3"))
     evaluated = where(on_data, status="ok") if "status" in on_data else on_data
-    titles = results.titles(config, evaluated["problem"].unique())
+    sections = titles(inputs, evaluated["problem"].unique())
     for name, runs in evaluated.groupby("problem", sort=False):
         rescaled = runs.assign(radius=runs["share"])
-        lines.append((str(name), titles[str(name)].title, rescaled, "figure 5"))
+        lines.append((str(name), sections[str(name)].title, rescaled, "figure 5"))
     rows = Rows()
     panel_titles = dict[str, str]()
     for name, title, runs, varied in lines:

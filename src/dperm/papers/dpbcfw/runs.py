@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.config.schema import Config
+from dperm.experiments.inputs import Inputs
 from dperm.papers.dpbcfw.constrained import minimum
 from dperm.papers.shared.sweeps import problem_of
 from dperm.privacy.events import DATA_BOUNDS, RADIUS, Ledger, united
@@ -160,14 +160,14 @@ def prepared(problem: Problem, w: np.ndarray) -> DrawnProblem:
     return _of_solution(plain, w, float(np.abs(A.data).max()), float(np.abs(y).max()))
 
 
-def instance_of(config: Config, point: Mapping[str, Any], seed: int) -> DrawnProblem:
+def instance_of(inputs: Inputs, point: Mapping[str, Any], seed: int) -> DrawnProblem:
     """The data of a point: those of its problem, or synthetic ones.
 
     Raises UnavailableError, for which a sweep has a row, without the problem's data.
     """
     if "problem" not in point:
         return synthetic(point, seed)
-    problem, optimum = problem_of(config, point["problem"])
+    problem, optimum = problem_of(inputs, point["problem"])
     return prepared(problem, optimum.w)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.config import grid
-from dperm.config.schema import Config
+from dperm.experiments.inputs import Inputs
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.constrained import top_eigenvalue
 from dperm.papers.dpbcfw.runs import (
@@ -50,9 +50,9 @@ Point = dict[str, Any]
 
 
 def compare(
-    config: Config,
     point: Point,
     seed: int,
+    inputs: Inputs,
     settings: Any,
     every: int = 1,
     same_sparsity: bool = False,
@@ -78,7 +78,7 @@ def compare(
     rows: Rows = []
     point = point | ({"active": point["density"]} if same_sparsity else {})
     for sizes in [{"n": n} for n in records] if records else [{}]:
-        instance = instance_of(config, point | sizes, seed)
+        instance = instance_of(inputs, point | sizes, seed)
         for keys in grid.points(settings, axes=None):
             run_columns = {"n": instance.problem.n, "d": instance.problem.p}
             run_columns |= {"own": keys.pop("own", False)}
@@ -91,11 +91,7 @@ def compare(
 
 
 def algorithm1(
-    config: Config,
-    point: Point,
-    seed: int,
-    key: str,
-    runs: Sequence[Mapping[str, Any]],
+    point: Point, seed: int, key: str, runs: Sequence[Mapping[str, Any]]
 ) -> Rows:
     """Algorithm 1 on the box and on the ball: a row per run and iteration.
 
@@ -176,9 +172,7 @@ def table3(
     return dict(zip(SAMPLINGS, rows, strict=True))
 
 
-def curvature(
-    config: Config, point: Point, seed: int, chance: float, nodes: int
-) -> Rows:
+def curvature(point: Point, seed: int, chance: float, nodes: int) -> Rows:
     """Table III on the box: p_min, curvature, bounds, and the gap that is reached.
 
     ``existing_bound`` is the column of existing results for exact updates,
@@ -235,7 +229,7 @@ POINTS = 12  # iterations at which a rate is read, equally spaced in logarithms
 ORDERED = ("elementary", "tau-nice", "(K, tau)-distributed", "uniform serial")
 
 
-def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) -> Rows:
+def rates(point: Point, seed: int, chance: float, nodes: int) -> Rows:
     """Theorem 1's O(1/t): gaps f(x_t) - f* over the last decade, on ball and box.
 
     ``share`` of the point is eta over ||x_true||_1 on the ball. There f* is the
@@ -275,9 +269,7 @@ def box_least(instance: DrawnProblem) -> float:
     return 0.0 if fits else instance.truth
 
 
-def eigenvalue_bounds(
-    config: Config, point: Point, seed: int, tau: int, nodes: int
-) -> Rows:
+def eigenvalue_bounds(point: Point, seed: int, tau: int, nodes: int) -> Rows:
     """Proposition 1: expected curvature over the unit box, exactly, and its bound."""
     n = int(point["n"])
     d = int(point["d"])
@@ -295,9 +287,7 @@ def eigenvalue_bounds(
 # --- Algorithm 2 without noise: losses of Table V -------------------------------------
 
 
-def losses(
-    config: Config, point: Point, seed: int, lengths: list[float], share: float
-) -> Rows:
+def losses(point: Point, seed: int, lengths: list[float], share: float) -> Rows:
     """Table V: Algorithm 2 without noise for each loss and sketch length.
 
     ``formula`` and ``printed`` are the relative errors of the partial gradient by q,
@@ -387,13 +377,7 @@ def own_iterations(instance: DrawnProblem, setting: RunSetting, theta: float) ->
 
 
 def communication(
-    config: Config,
-    point: Point,
-    seed: int,
-    tuned: list[int],
-    noise: str,
-    rank: int,
-    theta: float,
+    point: Point, seed: int, tuned: list[int], noise: str, rank: int, theta: float
 ) -> Rows:
     """Bytes of Algorithm 2, counted, against Corollary 1 and a one-shot sketch.
 
@@ -428,9 +412,7 @@ def communication(
     return rows
 
 
-def own_length(
-    config: Config, point: Point, seed: int, noise: str, theta: float, most: int
-) -> Rows:
+def own_length(point: Point, seed: int, noise: str, theta: float, most: int) -> Rows:
     """Algorithm 2 at Theorem 4's own T, its excess and the theorem's bound.
 
     ``nonzeros`` of the point, if present, is the mean number of non-zeros of a feature,
@@ -459,7 +441,7 @@ def own_length(
 # --- Theorem 2: Assumption 2 along private runs ---------------------------------------
 
 
-def approximation(config: Config, point: Point, seed: int, lengths: list[int]) -> Rows:
+def approximation(point: Point, seed: int, lengths: list[int]) -> Rows:
     """Errors of private runs at every iteration, and those allowed at rho = 1.
 
     Assumption 2 allows the partial gradient an error of rho_g gamma_t C / 2 in the
@@ -511,7 +493,6 @@ def oracle_error(estimate: np.ndarray, signed: np.ndarray, starts: np.ndarray) -
 
 
 def sketched_products(
-    config: Config,
     point: Point,
     seed: int,
     lengths: list[int],
@@ -571,7 +552,7 @@ def sketched_products(
 Record = tuple[np.ndarray, float]
 
 
-def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
+def sensitivity(point: Point, seed: int, trials: int) -> Rows:
     """Largest changes found and declared, for a node's scores and sketched features.
 
     Replacing record r changes one entry of each feature and one label. A score changes

@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.schema import Paper
 from dperm.experiments import results
 from dperm.numerics.intervals import power, student
 from dperm.papers.dpbcfw import theory
-from dperm.papers.shared.tables import slopes, swept_of
+from dperm.papers.shared.tables import slopes
 from dperm.plotting.tables import Rows, groups, interval, where
 
 # --- rows of the sweeps ---------------------------------------------------------------
 
 
-def read(config: Config, name: str) -> pd.DataFrame:
+def relative(table: pd.DataFrame) -> pd.DataFrame:
     """A sweep's rows, with ``relative``, the loss over f(0), where there is a loss."""
-    table = results.load_sweep(config, name)
     if "loss" in table:
         table = table.assign(relative=table["loss"] / table["start"])
     return table
@@ -36,13 +35,13 @@ def last(table: pd.DataFrame) -> pd.DataFrame:
 NUMBER = 8  # bytes
 
 
-def related(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def related(swept: pd.DataFrame, paper: Paper) -> pd.DataFrame:
     """Table II with our solver for each row, and the measured bytes of DP-BCFW.
 
     They are over those of n raw numbers per node and iteration.
     """
-    table = results.published(config, "table2")
-    tuned = where(last(results.load_sweep(config, "communication")), rule="tuned")
+    table = results.published(paper, "table2")
+    tuned = where(last(swept), rule="tuned")
     raw = float(NUMBER) * tuned["n"] * tuned["nodes"] * tuned["iterations"]
     ours = table["solver"] == "dp_bcfw"
     table["uplink_share"] = pd.NA
@@ -56,16 +55,14 @@ LEARNT = 0.25  # of f(0): the least drop that counts as learning
 READING = ["ball", "objective", "per", "iterations"]
 
 
-def reading_sentences(
-    config: Config, product: Product, problems: list[str]
-) -> pd.DataFrame:
+def reading_sentences(swept: pd.DataFrame) -> pd.DataFrame:
     """How many readings of Figure 4 were tried, learn, and hold.
 
     The excess falls with n for every algorithm, and with K at every n, if the 95 %
     intervals of all steps over the draws lie below 0, which identical draws do not
     show. It is learnt if the best K falls by ``LEARNT`` of f(0) at the largest n.
     """
-    table = read(config, product.sweeps[0])
+    table = relative(swept)
     table = table.assign(excess=(table["loss"] - table["truth"]) / table["start"])
     outcomes = [_figure4(reading_runs) for _, reading_runs in groups(table, READING)]
     learning, falling = np.array(outcomes).T
@@ -105,14 +102,13 @@ QUANTITIES = {  # of the sketch: axis of measurement, exponent in the paper
 }
 
 
-def rates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def rates(swept: pd.DataFrame) -> pd.DataFrame:
     """Exponents of the gap in t over the last decade, and those of Theorem 1's bound.
 
     The exponent of the bound is the same for every curvature; ``left`` is the final gap
     over that of x = 0.
     """
     rows: Rows = []
-    swept = swept_of(config, product)
     for row, group in groups(swept, ["panel", "sampling"]):
         t = group["iteration"].unique()
         p_min = float(group["p_min"].iloc[0])
@@ -126,9 +122,7 @@ def rates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def approximation(
-    config: Config, product: Product, problems: list[str]
-) -> pd.DataFrame:
+def approximation(swept: pd.DataFrame) -> pd.DataFrame:
     """Errors of partial gradient and oracle, those that rho = 1 allows, and the bound.
 
     ``exponent`` is that of the error in t over the second half of the run, and
@@ -136,7 +130,6 @@ def approximation(
     none is fitted to an error of 0. ``rho`` is the largest of the run. The bound is
     Theorem 2's for p_min = 1, with each node's part as one block.
     """
-    swept = swept_of(config, product)
     rows = Rows()
     for _, of_run in swept.groupby(RUN, sort=False):
         keys = [*RUN, "release"]
@@ -174,13 +167,12 @@ def _of_release(errors: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def sketch(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def sketch(swept: pd.DataFrame) -> pd.DataFrame:
     """Exponents in m at the largest n, and in n at Table IV's m, of errors by a sketch.
 
     ``ratio`` is the error at the largest size over that without a sketch. Means are
     over draws of the data.
     """
-    swept = swept_of(config, product)
     rows = Rows()
     largest = swept[swept["n"] == swept["n"].max()]
     for quantity, (along, paper) in QUANTITIES.items():

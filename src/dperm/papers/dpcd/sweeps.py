@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from dperm.config import grid as grids
-from dperm.config import schema
+from dperm.config.schema import Scale
+from dperm.experiments.inputs import Inputs
 from dperm.papers.dpcd import levels, theory
 from dperm.papers.shared.sweeps import ends, problem_of, refined
 from dperm.privacy.accountants import STRICT
@@ -35,9 +36,10 @@ PERIODS = {"last": 0, "ten averages": 10}
 
 
 def variants(
-    config: schema.Config,
     point: dict[str, Any],
     seed: int,
+    scale: Scale,
+    inputs: Inputs,
     grid: dict[str, Any],
     finer: dict[str, Any],
     transcripts: int,
@@ -59,24 +61,22 @@ def variants(
         }
         module = dp_cd
         options = dp_cd.Options(point["order"], **schedule)
-    problem, optimum = problem_of(config, point["problem"])
+    problem, optimum = problem_of(inputs, point["problem"])
     tuning_trials = trials.Trials(problem, module, options, point["calibration"])
-    coarse = grids.thin(grids.points(grid, "options.grid"), config.scale.keep)
+    coarse = grids.thin(grids.points(grid, "options.grid"), scale.keep)
     return refined(
         tuning_trials, optimum.value, coarse, finer, seed, (transcripts, fresh)
     )
 
 
-def theorem(
-    config: schema.Config, point: dict[str, Any], seed: int, fresh: int
-) -> Rows:
+def theorem(point: dict[str, Any], seed: int, inputs: Inputs, fresh: int) -> Rows:
     """Theorem 3.3 at its own K, T, step and noise: the excess and its bound.
 
     ``point`` has problem; case, of ``theory.CASES``; and counted, how often each record
     is counted. ``n_needed`` records would bring the bound down to the excess of w = 0.
     Where the theorem does not apply, no run is made.
     """
-    problem, optimum = problem_of(config, point["problem"])
+    problem, optimum = problem_of(inputs, point["problem"])
     problem = repeated(problem, float(point["counted"]))
     terms = theory.terms(problem, optimum, point["case"])
     power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
@@ -111,7 +111,6 @@ def repeated(problem: Problem, count: float) -> Problem:
 
 
 def lower_bound(
-    config: schema.Config,
     point: dict[str, Any],
     seed: int,
     constants: list[float],

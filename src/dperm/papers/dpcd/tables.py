@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.schema import Paper, Product
 from dperm.experiments import results
-from dperm.experiments.inputs import UnavailableError
+from dperm.experiments.inputs import Inputs, UnavailableError, titles
 from dperm.numerics.intervals import student, t_quantile
 from dperm.papers.dpcd import theory
 from dperm.papers.shared.sweeps import problem_of
@@ -26,20 +27,22 @@ VARIANTS = {
 }
 
 
-def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def utility(inputs: Inputs, problems: list[str]) -> pd.DataFrame:
     """Table 1 in numbers: the terms that the utility bounds compare."""
     rows: Rows = []
     for name in problems:
         try:
-            rows += theory.compared(*problem_of(config, name))
+            rows += theory.compared(*problem_of(inputs, name))
         except UnavailableError:
             rows.append({"problem": name, "algorithm": "not available"})
     return pd.DataFrame(rows)
 
 
-def runtime(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def runtime(
+    paper: Paper, folder: Path, product: Product, problems: list[str]
+) -> pd.DataFrame:
     """Table 3: seconds of a lone run for each number of passes."""
-    solver_results = results.load(config, problems, timed=product.timed)
+    solver_results = results.load(paper, folder, problems, timed=product.timed)
     rows: Rows = []
     for run in chain.from_iterable(solver_results[name] for name in problems):
         chosen = run.chosen(product.calibration) if run.available else {}
@@ -49,7 +52,7 @@ def runtime(config: Config, product: Product, problems: list[str]) -> pd.DataFra
             row = {"problem": run.problem, "algorithm": run.label}
             row |= {"passes": passes, "mean": seconds.mean()}
             rows.append(row | {"std": seconds.std(ddof=0)})
-    printed = results.published(config, "table3").rename(
+    printed = results.published(paper, "table3").rename(
         columns={"seconds_mean": "published_mean", "seconds_std": "published_std"}
     )
     keys = ["problem", "algorithm", "passes"]
@@ -71,11 +74,11 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
     return math.exp(logs), math.exp(logs - half), math.exp(logs + half)
 
 
-def thresholds(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def thresholds(swept: pd.DataFrame, problems: list[str]) -> pd.DataFrame:
     """Section 5.1: one threshold against adapted ones, and Algorithm 1 as printed."""
     rows: Rows = []
-    swept = swept_errors(config, product.sweeps[0], problems)
-    for group_keys, problem_rows in groups(swept, ["problem"]):
+    errors = swept_errors(swept, problems)
+    for group_keys, problem_rows in groups(errors, ["problem"]):
         for label, variant in VARIANTS.items():
             variant_rows = where(problem_rows, **variant)
             if len(variant_rows):
@@ -92,7 +95,7 @@ def _mean(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def private_constants(
-    config: Config, product: Product, problems: list[str]
+    paper: Paper, folder: Path, inputs: Inputs, product: Product, problems: list[str]
 ) -> pd.DataFrame:
     """Section 5.2 by source of the constants, with DP-SGD first.
 
@@ -100,15 +103,18 @@ def private_constants(
     the product's second sweep. ``lead`` is its error over that of the row, with its 95
     % interval. ``given`` lists what the true epsilon takes as public.
     """
-    swept, equal = (swept_errors(config, name, problems) for name in product.sweeps)
+    own, equal = (
+        swept_errors(results.load_sweep(folder, name), problems)
+        for name in product.sweeps
+    )
     rows: Rows = []
-    for group_keys, group in groups(swept, ["problem", "calibration"]):
+    for group_keys, group in groups(own, ["problem", "calibration"]):
         name = group_keys["problem"]
         if group_keys["calibration"] == PAPER:
-            (dp_sgd,) = results.load(config, [name], solvers=["dp_sgd"])[name]
+            (dp_sgd,) = results.load(paper, folder, [name], solvers=["dp_sgd"])[name]
             start = dp_sgd.final(PAPER)
         else:
-            target = results.titles(config, [name])[name].privacy.epsilon
+            target = titles(inputs, [name])[name].privacy.epsilon
             start = where(equal, problem=name, solver="dp_sgd", epsilon=target)
         rows.append(group_keys | {"constants": "DP-SGD"} | _mean(start))
         for source_keys, source_rows in groups(group, ["constants"]):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
-from dperm.experiments import inputs, plan, results
+from dperm.config.schema import Product
+from dperm.experiments import results
+from dperm.experiments.inputs import Inputs, load_optimum, optimum_record, titles
 from dperm.papers.dpgcd import growing
 from dperm.papers.shared.figures import TITLES, told
 from dperm.plotting import drawing
@@ -19,7 +21,7 @@ from dperm.plotting.tables import where
 SPARSITY = 5  # tau of Figure 2
 
 
-def histograms(config: Config, product: Product, problems: list[str]) -> Picture:
+def histograms(inputs: Inputs, problems: list[str]) -> Picture:
     """Figure 2: histograms of the absolute values of w*, counts on a logarithmic axis.
 
     The line is at alpha, the sixth largest value: w* is (alpha, 5)-quasi-sparse. In the
@@ -29,17 +31,16 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
     rows = Rows()
     gone = dict[str, str]()
     panel_titles = dict[str, str]()
-    titles = results.titles(config, problems)
-    for name in problems:
-        section = plan.at_problem(config, name)
-        if inputs.optimum_record(section).get("status") == "unavailable":
+    sections = titles(inputs, problems)
+    for name, section in sections.items():
+        if optimum_record(section, inputs.data).get("status") == "unavailable":
             gone[name] = drawing.UNAVAILABLE
             continue
-        sizes = np.abs(inputs.load_optimum(section).w)
+        sizes = np.abs(load_optimum(section, inputs.data).w)
         alpha = quasi_sparse(sizes)
         bar = {"panel": name, "algorithm": "|w*|"}
         support = f"{np.count_nonzero(sizes)} of {len(sizes)} not 0"
-        head = TITLES["penalty"](titles[name])
+        head = TITLES["penalty"](section)
         panel_titles[name] = f"{head}\n{support}, $\\alpha$ = {alpha:.3g}"
         counts, edges = np.histogram(sizes, bins=30)
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
@@ -48,7 +49,7 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
         rows.append(bar | {"algorithm": "alpha", "x": alpha, "role": "upright"})
     axes = {"xlabel": "$|w^*_j|$", "ylabel": "coordinates", "yscale": "log"}
     bars = drawing.frame(pd.DataFrame(rows, columns=[*drawing.COLUMNS, "role"]))
-    note = told(gone, titles)
+    note = told(gone, sections)
     return Picture(bars, panel_titles, axes, size=(2.3, 1.8), is_named=True, note=note)
 
 
@@ -60,9 +61,8 @@ def quasi_sparse(sizes: np.ndarray) -> float:
 GROWTH = {"p": "features $p$", "tau": "coefficients that are not 0"}
 
 
-def growth(config: Config, product: Product, problems: list[str]) -> Picture:
+def growth(swept: pd.DataFrame) -> Picture:
     """Excess over that of w = 0 against p, for each n, and against the other knobs."""
-    swept = results.load_sweep(config, product.sweeps[0])
     panels = {}
     for knob in GROWTH:
         for n, runs in growing.along(swept, knob).groupby("n"):
@@ -81,13 +81,13 @@ def growth(config: Config, product: Product, problems: list[str]) -> Picture:
     return Picture(points, titles, axes, panel_axes, size=(3.4, 2.1), is_named=True)
 
 
-def selection(config: Config, product: Product, problems: list[str]) -> Picture:
+def selection(folder: Path, product: Product) -> Picture:
     """Excess against p at one number of iterations: the exact law, and runs.
 
     Dotted lines are what grows like the logarithm of p, and like a power of p, between
     the ends of the law.
     """
-    law, runs = (results.load_sweep(config, name) for name in product.sweeps)
+    law, runs = (results.load_sweep(folder, name) for name in product.sweeps)
     count = law["iterations"].iloc[0]
     law = where(law, iterations=count)
     runs = where(runs, iterations=count)

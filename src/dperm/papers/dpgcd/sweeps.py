@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dperm.config import grid as grids
-from dperm.config.schema import Config
+from dperm.config.schema import Paper
 from dperm.experiments import plan, results
-from dperm.experiments.unit import SolverJob
+from dperm.experiments.inputs import Inputs, SolverOnProblem
 from dperm.papers.dpgcd import largest, theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
 from dperm.papers.shared.sweeps import (
     CALIBRATION,
     ends,
-    job_of,
+    load_method,
     priced,
     problem_of,
     tuned,
@@ -40,9 +41,9 @@ TRANSCRIPTS = 3  # that a setting is chosen by
 
 
 def growth(
-    config: Config,
     point: dict[str, Any],
     seed: int,
+    master: int,
     epsilon: float,
     grids_of: dict[str, Any],
     fresh: int,
@@ -57,7 +58,7 @@ def growth(
     """
     instance = Instance(**{key: point[key] for key in KNOBS})
     seed_words = ("instance", "growth", repr(instance))
-    drawn = plan.seed_of(config.seed, *seed_words, 0, point["draw"])
+    drawn = plan.seed_of(master, *seed_words, 0, point["draw"])
     problem, optimum = _solved(instance, drawn, epsilon)
     points = grids.points(grids_of[point["algorithm"]], "options.grids_of", axes=None)
     scale = math.sqrt(float(problem.smoothness.sum()))
@@ -93,7 +94,6 @@ def _solved(instance: Instance, seed: int, epsilon: float) -> tuple[Problem, Opt
 
 
 def selection(
-    config: Config,
     point: dict[str, Any],
     seed: int,
     epsilon: float,
@@ -134,7 +134,6 @@ def selection(
 
 
 def selection_law(
-    config: Config,
     point: dict[str, Any],
     seed: int,
     epsilon: float,
@@ -160,7 +159,7 @@ def selection_law(
 
 
 def theorem(
-    config: Config, point: dict[str, Any], seed: int, fresh: int
+    point: dict[str, Any], seed: int, inputs: Inputs, fresh: int
 ) -> list[dict[str, Any]]:
     """Theorems 4.4 and 4.7 at their own T, steps and noise: excess and bound.
 
@@ -168,7 +167,7 @@ def theorem(
     record is counted, by which the noise is less. ``n_needed`` records would bring the
     bound down to the excess of w = 0.
     """
-    problem, optimum = problem_of(config, point["problem"])
+    problem, optimum = problem_of(inputs, point["problem"])
     counted = float(point["counted"])
     problem = replace(problem, epsilon=counted * problem.epsilon)
     facts = theorem44.known(problem, optimum)
@@ -191,7 +190,7 @@ def theorem(
 
 
 def rates(
-    config: Config, point: dict[str, Any], seed: int, p: int, delta: float, fresh: int
+    point: dict[str, Any], seed: int, p: int, delta: float, fresh: int
 ) -> list[dict[str, Any]]:
     """Theorems 4.4 and 4.7 at their own T and noise, where their bounds are useful.
 
@@ -207,7 +206,7 @@ def rates(
 
 
 def coordinates(
-    config: Config, point: dict[str, Any], seed: int, fresh: int
+    point: dict[str, Any], seed: int, folder: Path, inputs: Inputs, fresh: int
 ) -> list[dict[str, Any]]:
     """The coordinates that the chosen setting of a greedy solver takes, on fresh seeds.
 
@@ -215,27 +214,29 @@ def coordinates(
     ``chosen_once`` is the share of the taken coordinates that were taken once;
     ``support`` counts the weights that are not zero at the end.
     """
-    job = job_of(config, point)
-    means = results.best(tuned(config, point))
+    loaded = load_method(inputs, point)
+    means = results.best(tuned(folder, point))
     best = means.loc[means["mean"].idxmin()]
-    method = (job.problem, job.module, job.options)
+    method = (loaded.problem, loaded.module, loaded.options)
     step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
     settings = trials.batched(
         step, clip, trials.noise(*method, best["passes"], CALIBRATION)
     )
-    count = job.steps(best["passes"])
-    shared_columns = {"p": job.problem.p, "passes": best["passes"]}
+    count = loaded.module.steps(loaded.problem, best["passes"], loaded.options)
+    shared_columns = {"p": loaded.problem.p, "passes": best["passes"]}
     return [
-        {**shared_columns, "run": number, **_taken(job, settings, count, run_seed)}
+        {**shared_columns, "run": number, **_taken(loaded, settings, count, run_seed)}
         for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
 
 
 def _taken(
-    job: SolverJob, settings: BatchedSettings, count: int, seed: int
+    method: SolverOnProblem, settings: BatchedSettings, count: int, seed: int
 ) -> dict[str, Any]:
-    run = job.module.Run(job.problem, settings, streams(seed), job.options, total=count)
-    times = np.zeros(job.problem.p, dtype=int)
+    problem = method.problem
+    drawn = streams(seed)
+    run = method.module.Run(problem, settings, drawn, method.options, total=count)
+    times = np.zeros(problem.p, dtype=int)
     for _ in range(count):
         run.advance(1)
         times[run.chosen[0]] += 1
@@ -247,17 +248,19 @@ def _taken(
     }
 
 
-def noise(config: Config, point: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def noise(
+    point: dict[str, Any], paper: Paper, folder: Path, inputs: Inputs
+) -> list[dict[str, Any]]:
     """As ``dperm.papers.shared.sweeps.noise``, and the cost if the claimed bound held.
 
     A selection then costs 2 epsilon' at most, with noise on the score or not.
     """
     rows = []
-    for paper, row in priced(config, point):
+    for published, row in priced(point, paper, folder, inputs):
         events = (
             replace(event, sound=True) if isinstance(event, NoisyMax) else event
-            for event in paper.ledger.events
+            for event in published.ledger.events
         )
-        claimed = true_epsilon(Ledger(tuple(events)), paper.delta)
+        claimed = true_epsilon(Ledger(tuple(events)), published.delta)
         rows.append(row | {"epsilon_if_claim_held": claimed})
     return rows

@@ -5,30 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dperm.config import grid
-from dperm.config.schema import Config, Product
-from dperm.experiments import inputs, plan, results
-from dperm.experiments.inputs import UnavailableError
+from dperm.config.config import read
+from dperm.config.schema import Paper, Product
+from dperm.experiments import plan, results
+from dperm.experiments.inputs import Inputs, UnavailableError, load_optimum
 from dperm.numerics.intervals import clopper_pearson, power
 from dperm.papers.dpgcd import growing
 from dperm.papers.shared.sweeps import problem_of
-from dperm.papers.shared.tables import swept_of
 from dperm.plotting.tables import Rows, groups, named
 
 _MISSING = "not available"
 
 
-def sizes(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def sizes(inputs: Inputs, problems: list[str]) -> pd.DataFrame:
     """Table 1: records and features, counted in the data, and facts of the optimum."""
     rows: Rows = []
     for name in problems:
         try:
-            problem, optimum = problem_of(config, name)
+            problem, optimum = problem_of(inputs, name)
         except UnavailableError:
             rows.append({"problem": name, "status": _MISSING})
             continue
@@ -42,11 +43,11 @@ def sizes(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def grids(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def grids(paper: Paper, inputs: Inputs) -> pd.DataFrame:
     """Table 2: the grid of every solver, as configured."""
     rows = []
-    for name, run in config.paper.runs.items():
-        label = plan.label(config, name)
+    for name, run in paper.runs.items():
+        label = plan.label(paper, read("solver", name, inputs.overrides))
         points = pd.DataFrame(grid.points(run.grid))
         for axis in ("passes", "step", "clip"):
             settings = np.sort(points[axis].unique())
@@ -59,7 +60,9 @@ def grids(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
 
 
 def support(
-    config: Config,
+    paper: Paper,
+    folder: Path,
+    inputs: Inputs,
     product: Product,
     problems: list[str],
     solvers: Sequence[str] | None = None,
@@ -67,7 +70,7 @@ def support(
     """Table 3: coordinates correctly and wrongly non-zero, and the relative error."""
     rows: Rows = []
     columns = ["true_positives", "false_positives", "relative_error"]
-    solver_results = results.load(config, problems, solvers)
+    solver_results = results.load(paper, folder, problems, solvers)
     for run in chain.from_iterable(solver_results[name] for name in problems):
         row: dict[str, Any] = {"problem": run.problem, "algorithm": run.label}
         if run.ran(product.calibration):
@@ -75,8 +78,9 @@ def support(
             fresh = run.final(product.calibration)
             wrong = int((fresh["false_positives"] > 0).sum())
             low, high = clopper_pearson(wrong, len(fresh))
-            composed = plan.at_problem(config, run.problem)
-            row["support_size"] = int(inputs.load_optimum(composed).support.sum())
+            section = read("problem", run.problem, inputs.overrides)
+            optimum = load_optimum(section, inputs.data)
+            row["support_size"] = int(optimum.support.sum())
             row |= tuned[columns].mean().to_dict()
             row |= fresh[columns].mean().add_prefix("fresh_").to_dict()
             row |= {"fresh_runs": len(fresh), "fresh_runs_with_a_wrong_one": wrong}
@@ -84,29 +88,21 @@ def support(
         elif not run.available:
             rows.append(row | {"algorithm": _MISSING})
     keys = ["problem", "algorithm"]
-    printed = results.published(config, "table3").drop(columns="support_size")
+    printed = results.published(paper, "table3").drop(columns="support_size")
     printed = printed.set_index(keys).add_prefix("published_").reset_index()
     return pd.DataFrame(rows).merge(printed, on=keys, how="left")
 
 
-def selection(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    ranges: dict[str, list[float]],
-) -> pd.DataFrame:
+def selection(swept: pd.DataFrame, ranges: dict[str, list[float]]) -> pd.DataFrame:
     """Exponents in p and in log p where the selection fails, by range of p."""
-    swept = swept_of(config, product).assign(draw=0)
     rows = Rows()
     for name, ends in ranges.items():
-        rows_of_range = swept[swept["p"].between(*ends)].assign(range=name)
+        rows_of_range = swept[swept["p"].between(*ends)].assign(range=name, draw=0)
         rows += exponents(rows_of_range, "p", ["iterations", "range"])
     return pd.DataFrame(rows)
 
 
-def selection_law(
-    config: Config, product: Product, problems: list[str], middle: float
-) -> pd.DataFrame:
+def selection_law(swept: pd.DataFrame, middle: float) -> pd.DataFrame:
     """How the excess grows with p by the exact law, below and above a middle p.
 
     ``slope`` is that of the excess in log p, ``power`` the local exponent of p; both
@@ -114,7 +110,6 @@ def selection_law(
     middle over that below it, had the excess grown between its ends as a power of p.
     A logarithm has one slope, a power one exponent.
     """
-    swept = swept_of(config, product)
     rows = Rows()
     for group_keys, group in groups(swept, ["iterations"]):
         means = group.groupby("p")["share"].agg(["mean", "sem"])
@@ -175,9 +170,9 @@ def _quotient(
     return middle, middle - half, middle + half
 
 
-def sparsity(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def sparsity(swept: pd.DataFrame) -> pd.DataFrame:
     """Exponents of the excess in the number of coefficients that are not zero."""
-    growing_tau = growing.along(swept_of(config, product), "tau")
+    growing_tau = growing.along(swept, "tau")
     return pd.DataFrame(exponents(growing_tau, "tau", ["p", "n"]))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.schema import Product
 from dperm.papers.dpsco.rates import (
     BELOW,
     EASY,
@@ -35,9 +36,9 @@ PRICES: dict[tuple[float, str], tuple[str, Style]] = {
 }
 
 
-def lower_bound(config: Config, product: Product, problems: list[str]) -> Picture:
+def lower_bound(swept: pd.DataFrame, product: Product) -> Picture:
     """Measured excess on the fingerprinting instance, and the bound's shape."""
-    table = where(together(config, product), calibration=product.calibration)
+    table = where(together(swept), calibration=product.calibration)
     rows: Rows = []
     for (d, p), runs in table.groupby(["d", "p"]):
         panel = f"d = {d:g}"
@@ -93,15 +94,13 @@ def _with_bound(
     return [*curve, *line]
 
 
-def rates(
-    config: Config, product: Product, problems: list[str], norms: Sequence[Any]
-) -> Picture:
+def rates(folder: Path, product: Product, norms: Sequence[Any]) -> Picture:
     """NoisySFW's excess over that of w = 0 against n, at three epsilons, by p.
 
     The first row has the worst of the hard class, with its binomial sums where n is
     large; the second well-specified least squares. Published noise.
     """
-    table = where(instanced(config, product), method="noisy_sfw")
+    table = where(instanced(folder, product), method="noisy_sfw")
     d = int(table.groupby("instance")["d"].max().min())  # the largest that all have
     table = where(table, d=d)
     table = table[table["calibration"].isin([PAPER, "none"])]
@@ -129,11 +128,9 @@ def rates(
     )
 
 
-def clock(
-    config: Config, product: Product, problems: list[str], epsilon: float
-) -> Picture:
+def clock(swept: pd.DataFrame, epsilon: float) -> Picture:
     """Seconds of a run against n, and the excess that a method reaches with them."""
-    table = where(together(config, product), epsilon=epsilon)
+    table = where(together(swept), epsilon=epsilon)
     rows: Rows = []
     for solver, runs in table.groupby("method", sort=False):
         name = LABELS[str(solver)]
@@ -159,14 +156,12 @@ def clock(
     )
 
 
-def transition(
-    config: Config, product: Product, problems: list[str], epsilon: float
-) -> Picture:
+def transition(swept: pd.DataFrame, epsilon: float) -> Picture:
     """Excess against d at the largest n, for p = 1 and above, and without noise.
 
     On well-specified least squares, with the published noise.
     """
-    table = together(config, product)
+    table = together(swept)
     table = table[table["n"] == table["n"].max()]
     table = table[table["method"].isin(["noisy_sfw", "poly_sfw"])]
     rows = Rows()
@@ -197,18 +192,12 @@ def transition(
     )
 
 
-def hard(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    d: int,
-    panels: Sequence[Any],
-) -> Picture:
+def hard(folder: Path, product: Product, d: int, panels: Sequence[Any]) -> Picture:
     """Worst excess over that of w = 0 against n, at one d, by solver and p.
 
     It is the worst of a class of instances. ``panels`` are pairs of solver and p.
     """
-    table = where(instanced(config, product), d=d)
+    table = where(instanced(folder, product), d=d)
     rows = Rows()
     titles = dict[str, str]()
     labels: dict[tuple[str, str], str] = {}

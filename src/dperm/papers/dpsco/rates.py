@@ -9,15 +9,16 @@ The excess of w = 0 grows with the bias, so that its worst case is the largest b
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.schema import Product
 from dperm.experiments import results
 from dperm.numerics.intervals import student
-from dperm.papers.shared.tables import slopes, swept_of
+from dperm.papers.shared.tables import slopes
 
 LABELS = {
     "noisy_sfw": "NoisySFW",
@@ -114,21 +115,19 @@ def bound_exponent(
 # --- results of the sweeps ------------------------------------------------------------
 
 
-def together(config: Config, product: Product) -> pd.DataFrame:
-    """All sweeps of a product in one table, with ``share``: excess over the initial."""
-    table = swept_of(config, product)
-    return table.assign(share=table["excess"] / table["initial"])
+def together(swept: pd.DataFrame) -> pd.DataFrame:
+    """Rows of sweeps, with ``share``: excess over the initial."""
+    return swept.assign(share=swept["excess"] / swept["initial"])
 
 
-def instanced(config: Config, product: Product) -> pd.DataFrame:
+def instanced(folder: Path, product: Product) -> pd.DataFrame:
     """As ``together``, with ``instance``; a class has its worst bias at each size."""
-    tables = [results.load_sweep(config, name) for name in product.sweeps]
+    tables = [results.load_sweep(folder, name) for name in product.sweeps]
     tables_of_instances = [
         worst(table) if "bias" in table else table.assign(instance=EASY)
         for table in tables
     ]
-    table = pd.concat(tables_of_instances, ignore_index=True)
-    return table.assign(share=table["excess"] / table["initial"])
+    return together(pd.concat(tables_of_instances, ignore_index=True))
 
 
 def biases(kind: str, n: int, d: int) -> list[float]:

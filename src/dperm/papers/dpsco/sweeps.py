@@ -23,7 +23,6 @@ import numpy as np
 import scipy  # its parts come when they are first named
 
 from dperm.config import config as configuration
-from dperm.config.schema import Config
 from dperm.experiments import plan
 from dperm.papers.dpsco import estimates
 from dperm.papers.dpsco.binomials import BinomialRun
@@ -126,11 +125,7 @@ def _measured(
 
 
 def rates(
-    config: Config,
-    point: Point,
-    seed: int,
-    norms: dict[str, list[float]],
-    epsilons: Sequence[float],
+    point: Point, seed: int, norms: dict[str, list[float]], epsilons: Sequence[float]
 ) -> list[Row]:
     """Excess risk at one (solver, n, d): all norms and targets on one draw of records.
 
@@ -144,12 +139,7 @@ def rates(
 
 
 def clock(
-    config: Config,
-    point: Point,
-    seed: int,
-    d: int,
-    norms: dict[str, float],
-    epsilons: Sequence[float],
+    point: Point, seed: int, d: int, norms: dict[str, float], epsilons: Sequence[float]
 ) -> list[Row]:
     """Seconds of one run for one target, with drawing of records, and its excess risk.
 
@@ -179,7 +169,6 @@ def clock(
 
 
 def fingerprints(
-    config: Config,
     point: Point,
     seed: int,
     norms: Sequence[float],
@@ -233,7 +222,6 @@ def _tallied(
 
 
 def hard_large(
-    config: Config,
     point: Point,
     seed: int,
     norms: Sequence[float],
@@ -253,11 +241,7 @@ def hard_large(
 
 
 def hard(
-    config: Config,
-    point: Point,
-    seed: int,
-    norms: dict[str, list[float]],
-    epsilons: Sequence[float],
+    point: Point, seed: int, norms: dict[str, list[float]], epsilons: Sequence[float]
 ) -> list[Row]:
     """Excess risk on linear losses of biased coins, at every bias of the class."""
     solver = point["solver"]
@@ -274,7 +258,6 @@ def hard(
 
 
 def empirical(
-    config: Config,
     point: Point,
     seed: int,
     norms: Sequence[float],
@@ -314,9 +297,7 @@ def empirical(
     return rows
 
 
-def gradients(
-    config: Config, point: Point, seed: int, p: float, epsilon: float
-) -> list[Row]:
+def gradients(point: Point, seed: int, p: float, epsilon: float) -> list[Row]:
     """Number of gradients that phased SGD takes: one per record that it reads.
 
     ``cited`` is the number for the algorithm of Proposition 7.3 by its source's
@@ -334,7 +315,6 @@ def gradients(
 
 
 def estimator(
-    config: Config,
     point: Point,
     seed: int,
     norms: dict[str, list[float]],
@@ -367,9 +347,7 @@ def estimator(
 # --- noise ----------------------------------------------------------------------------
 
 
-def noise(
-    config: Config, point: Point, seed: int, norms: Sequence[float], d: int
-) -> list[Row]:
+def noise(point: Point, norms: Sequence[float], d: int) -> list[Row]:
     """Cost of the printed noise, one row per method and norm; nothing is drawn.
 
     ``epsilon_of_the_proof`` is by the paper's argument, ``true_epsilon`` by a sound
@@ -414,7 +392,7 @@ def noise(
     return [*rows, row("phased_sgd", 2.0, epsilon, true, ratio)]
 
 
-def sampler(config: Config, point: Point, seed: int, draws: int) -> list[Row]:
+def sampler(point: Point, master: int, draws: int) -> list[Row]:
     """Remark 1: Kolmogorov-Smirnov tests against the laws that the noise must have.
 
     The squared norm is chi squared with d degrees of freedom. For the direction u,
@@ -426,7 +404,7 @@ def sampler(config: Config, point: Point, seed: int, draws: int) -> list[Row]:
     p = float(point["p"])
     d = int(point["d"])
     order = generalised.smooth_order(dual_exponent(p), d)
-    rng = streams(plan.seed_of(config.seed, "sampler", "dpsco", f"{p:g}", d, 0)).noise
+    rng = streams(plan.seed_of(master, "sampler", "dpsco", f"{p:g}", d, 0)).noise
     z = generalised.generalised_gaussian(rng, order, (draws, d))
     size = (abs(z) ** order).sum(axis=1) ** (1 / order)
     share = abs(z[:, 0] / size) ** order

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.schema import Product
 from dperm.papers.dpsco import rates
 from dperm.papers.dpsco.rates import EASY, KEYS, LABELS, instanced, together
-from dperm.papers.shared.tables import swept_of
 from dperm.plotting.tables import groups, interval, named, where, with_interval
 
 SHARE = ("share", "ci_low", "ci_high")
 
 
-def exponents(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def exponents(folder: Path, product: Product) -> pd.DataFrame:
     """Table 1 with measured exponents of n, for every instance and dimension."""
     rows = []
     for group_keys, group in groups(
-        instanced(config, product), [*KEYS, "instance", "d"]
+        instanced(folder, product), [*KEYS, "instance", "d"]
     ):
         instance = group_keys.pop("instance")
         method = group_keys["method"]
@@ -48,12 +48,10 @@ def _sorted(rows: list[dict[str, Any]], *more_keys: str) -> pd.DataFrame:
     return order.drop(columns="_hard")
 
 
-def dimension_exponents(
-    config: Config, product: Product, problems: list[str]
-) -> pd.DataFrame:
+def dimension_exponents(folder: Path, product: Product) -> pd.DataFrame:
     """Exponents of d, at the largest n where three dimensions have learnt."""
     rows = []
-    for group_keys, group in groups(instanced(config, product), [*KEYS, "instance"]):
+    for group_keys, group in groups(instanced(folder, product), [*KEYS, "instance"]):
         instance = group_keys.pop("instance")
         # the initial risk of the hard instances depends on d
         column = "share" if instance == EASY else "excess"
@@ -65,9 +63,9 @@ def dimension_exponents(
     return _sorted(rows)
 
 
-def peers(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def peers(swept: pd.DataFrame) -> pd.DataFrame:
     """Seconds, their exponent and the excess risk of every method."""
-    table = together(config, product)
+    table = together(swept)
     rows = []
     for group_keys, group in groups(table, ["method", "epsilon", "n"], sort=True):
         power = rates.of_time(where(table, method=group_keys["method"]))
@@ -83,11 +81,9 @@ def peers(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def corollary72_rates(
-    config: Config, product: Product, problems: list[str]
-) -> pd.DataFrame:
+def corollary72_rates(folder: Path, product: Product) -> pd.DataFrame:
     """Exponents of n where Corollary 7.2 applies, with the optimal one, -1/2."""
-    table = instanced(config, product)
+    table = instanced(folder, product)
     table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
     n = table["n"]  # delta is 1 / n^2
     inside = table[table["d"] * np.log(n**2) / table["epsilon"] ** 2 <= n]
@@ -99,14 +95,14 @@ def corollary72_rates(
     )
 
 
-def empirical(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def empirical(swept: pd.DataFrame, product: Product) -> pd.DataFrame:
     """Theorem A.2: exponents of the empirical excess, and those of the bound.
 
     Each size has the c with the largest mean excess, and ``over_bound`` is the least
     ratio of excess to bound there. At c = 1, ``share`` is the least excess over that of
     w = 0, and ``share_none`` the largest without noise.
     """
-    table = together(config, product)
+    table = together(swept)
     rows = []
     table = table.assign(over=table["excess"] / table["bound"], gap=table["p"] - 1)
     shares = (
@@ -145,16 +141,15 @@ def _slopes(group: pd.DataFrame, axis: str, column: str) -> np.ndarray:
     return np.polyfit(along, np.log(means.to_numpy()).T, 1)[0]
 
 
-def estimator(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def estimator(swept: pd.DataFrame) -> pd.DataFrame:
     """Error and bound of the run with the largest ratio of error to the lemma's bound.
 
     ``start`` is the least error of an estimate of 0. The bound is informative if it is
     smaller, that is if ``start_over_bound`` is above 1.
     """
-    table = swept_of(config, product)
     rows = []
     keys = ["method", "instance", "p", "n", "epsilon"]
-    for group_keys, group in groups(table, keys, sort=True):
+    for group_keys, group in groups(swept, keys, sort=True):
         largest = (group["error"] / group["bound"]).idxmax()
         error, bound = group.loc[largest, ["error", "bound"]]
         least_start = (group["start"] / group["bound"]).min()

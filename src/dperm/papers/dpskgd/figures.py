@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
-from dperm.experiments import results
 from dperm.papers.dpskgd import tables
 from dperm.plotting import drawing
 from dperm.plotting import styles as looks
@@ -27,10 +25,9 @@ ROWS = {  # of Table 1, by their column: name and stroke
 SMALL = 2**20  # records
 
 
-def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
+def regimes(swept: pd.DataFrame) -> Picture:
     """Section 4.3: excess against d, and the gain with its exponent."""
-    table = results.load_sweep(config, "regimes")
-    table = table.assign(n=table["n"].astype(int))
+    table = swept.assign(n=swept["n"].astype(int))
     fits = {(row["regime"], row["n"]): row for row in tables.fitted(table)}
     rows = Rows()
     titles = dict[str, str]()
@@ -115,9 +112,9 @@ LENGTHS = {"theorem": "the theorem's $K$", "best": "the best $K$"}
 CONVEX = "Table 1, convex row"
 
 
-def placement(config: Config, product: Product, problems: list[str]) -> Picture:
+def placement(swept: pd.DataFrame) -> Picture:
     """Excess of importance over uniform draws, by the placement of the optimum."""
-    table = tables.placement(config, product, problems)
+    table = tables.placement(swept)
     orders = table[table["question"] != tables.CONTROL]
     orders = orders.rename(columns={"placement": "x", "ratio": "mean"})
     band = float(table["band"].max())

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dperm.config.schema import Config
 from dperm.experiments import results
+from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import SETTING
 from dperm.papers.dpskgd import instances, theorem42
-from dperm.papers.shared.sweeps import job_of, problem_of, transcripts_of, tuned
+from dperm.papers.shared.sweeps import load_method, problem_of, transcripts_of, tuned
 from dperm.privacy.accountants import PAPER, STRICT
 from dperm.privacy.accountants.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.privacy.calibration import calibrate
@@ -25,7 +26,6 @@ Rows = list[dict[str, Any]]
 
 
 def regimes(
-    config: Config,
     point: Point,
     seed: int,
     ratio: float,
@@ -75,7 +75,6 @@ def regimes(
 
 
 def theorem(
-    config: Config,
     point: Point,
     seed: int,
     shapes: dict[str, dict[str, Any]],
@@ -145,12 +144,12 @@ def release_noise(epsilon: float, delta: float, count: int, calibration: str) ->
     return calibrate(ledger, epsilon, delta, calibration).noise_multiplier
 
 
-def noise(config: Config, point: Point, seed: int) -> Rows:
+def noise(point: Point, inputs: Inputs) -> Rows:
     """The noise of Theorem 4.1 on a problem, and what it costs; nothing is drawn.
 
     It is by the theorem, by its Renyi curve and exactly; the cost is of the first.
     """
-    problem, _ = problem_of(config, point["problem"])
+    problem, _ = problem_of(inputs, point["problem"])
     epsilon = problem.epsilon
     delta = problem.delta
     rows = Rows()
@@ -168,7 +167,7 @@ def noise(config: Config, point: Point, seed: int) -> Rows:
     return rows
 
 
-def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
+def as_dp_cd(point: Point, seed: int, inputs: Inputs) -> Rows:
     """Objectives of DP-SkGD with single uniform draws and of DP-CD in an order.
 
     Both have the same seed and clip, step 1, two passes and strict noise. If DP-CD
@@ -179,7 +178,7 @@ def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
     point : dict
         problem; order, of ``dp_cd.SAMPLINGS``.
     """
-    problem, _ = problem_of(config, point["problem"])
+    problem, _ = problem_of(inputs, point["problem"])
     methods = {
         "DP-SkGD single": (dp_skgd, dp_skgd.Options()),
         "DP-CD": (dp_cd, dp_cd.Options(point["order"])),
@@ -198,9 +197,10 @@ def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
 
 
 def finalists(
-    config: Config,
     point: Point,
     seed: int,
+    folder: Path,
+    inputs: Inputs,
     most: int,
     groups: int,
     transcripts: int,
@@ -227,12 +227,12 @@ def finalists(
         ``stage`` choose: means of every setting over each group (``number``); ``stage``
         fresh: runs of the setting with the least mean over all groups.
     """
-    job = job_of(config, point)
+    method = load_method(inputs, point)
     seeds = trials.seeds_of(seed, groups * transcripts + fresh)
-    settings = _best(tuned(config, point, STRICT), most)
+    settings = _best(tuned(folder, point, STRICT), most)
     choose = seeds[: groups * transcripts]
     later = seeds[groups * transcripts :]
-    runs = transcripts_of(job, settings, lambda passes: choose, STRICT)
+    runs = transcripts_of(method, settings, lambda passes: choose, STRICT)
     runs["number"] = runs["transcript"] // transcripts
     chosen = runs.groupby([*SETTING, "number"], as_index=False).agg(
         objective=("objective", "mean"),
@@ -241,7 +241,7 @@ def finalists(
     )
     winner = chosen.groupby(SETTING)["objective"].mean().idxmin()
     winning_rows = settings[(settings[SETTING] == list(winner)).all(axis=1)]
-    ended = transcripts_of(job, winning_rows, lambda passes: later, STRICT)[KEPT]
+    ended = transcripts_of(method, winning_rows, lambda passes: later, STRICT)[KEPT]
     ended = ended.rename(columns={"transcript": "number"}).assign(stage="fresh")
     return pd.concat([chosen.assign(stage="choose"), ended]).to_dict("records")
 

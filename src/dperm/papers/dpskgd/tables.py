@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.config import read
+from dperm.config.schema import Paper
 from dperm.experiments import plan, results
+from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import Measured, compared, measured, power
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.theorem42 import AGAIN, BASE
 from dperm.papers.shared.sweeps import problem_of
-from dperm.papers.shared.tables import swept_of
 from dperm.plotting.tables import Rows, groups, where
 from dperm.problems.problem import Problem
 from dperm.solvers.batched.dp_skgd import SketchLaw
 
 
-def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def utility(
+    paper: Paper, folder: Path, inputs: Inputs, problems: list[str]
+) -> pd.DataFrame:
     """Table 1: symbols, and numbers for each problem and sampling that is run."""
     rows: Rows = []
-    for name, ran in results.load(config, problems).items():
+    for name, ran in results.load(paper, folder, problems).items():
         if not all(solver_result.available for solver_result in ran):
             continue
-        loaded = problem_of(config, name)
+        loaded = problem_of(inputs, name)
         for solver_result in ran:
             bound, safe = theory.bounds(solver_result.solver, *loaded)
             convex, strong = theory.SYMBOLS[bound.kind]
@@ -42,9 +46,9 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
 # --- Section 4.3: gains against the dimension -----------------------------------------
 
 
-def exponents(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def exponents(swept: pd.DataFrame) -> pd.DataFrame:
     """Exponent in d of each regime's gain: measured, and of the rows of Table 1."""
-    return pd.DataFrame(fitted(swept_of(config, product)))
+    return pd.DataFrame(fitted(swept))
 
 
 def fitted(table: pd.DataFrame) -> Rows:
@@ -125,7 +129,7 @@ FITTED = ("excess", "bound", "expected")
 MIN_POINTS = 4  # points of a fit
 
 
-def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def rate(swept: pd.DataFrame) -> pd.DataFrame:
     """Exponents in n and in epsilon of the measured and expected excess and the bound.
 
     They are fitted where the bound is below the excess of w = 0, to the means over the
@@ -133,8 +137,8 @@ def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     of the means and the deviation from a power law. ``theorem`` is the exponent without
     logarithms, ``bound`` that of the bound on the same points.
     """
-    swept = swept_of(config, product).dropna(subset="excess")
-    runs = swept[swept["start_over_bound"] >= 1].groupby([*DRAWN, *AXES], sort=False)
+    learnt = swept.dropna(subset="excess")
+    runs = learnt[learnt["start_over_bound"] >= 1].groupby([*DRAWN, *AXES], sort=False)
     first_columns = {name: (name, "first") for name in ("bound", "expected", "start")}
     aggregates = {"excess": ("excess", "mean"), "runs": ("excess", "size")}
     means = runs.agg(**aggregates, **first_columns).reset_index()
@@ -188,7 +192,7 @@ def banded(rows: Rows, control: str) -> pd.DataFrame:
 PLACED = ["instance", "length", "placement", "n"]  # a problem of the placement
 
 
-def placement(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def placement(swept: pd.DataFrame) -> pd.DataFrame:
     """Importance against uniform draws, by the placement of w* among the M_j.
 
     Inside Section 4.3.2's regime the steep coordinates are the farthest from w = 0. The
@@ -196,8 +200,7 @@ def placement(config: Config, product: Product, problems: list[str]) -> pd.DataF
     ``predicted`` is the ratio of Table 1's rows.
     """
     rows: Rows = []
-    swept = swept_of(config, product).dropna(subset="excess")
-    for placed, group in groups(swept, PLACED):
+    for placed, group in groups(swept.dropna(subset="excess"), PLACED):
         by = dict(list(group.groupby("sampling", sort=False)))
         base = by.pop(BASE)
         base_run = base.iloc[0]
@@ -244,19 +247,20 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def finalists(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def finalists(
+    swept: pd.DataFrame, paper: Paper, inputs: Inputs, problems: list[str]
+) -> pd.DataFrame:
     """What helps and what hurts, after one more round of every tuning.
 
     Every question on every problem has a ratio, its interval and the band. If two
     samplings have the same law, their ratio is a control, which shows the effect of
     chance alone.
     """
-    swept = swept_of(config, product)
     rows = Rows()
     swept = swept[swept["status"] != "unavailable"]
     swept = swept[swept["replicate"] == swept["replicate"].min()]  # smoke has several
     for name in [name for name in problems if name in set(swept["problem"])]:
-        (problem, _) = problem_of(config, name)
+        (problem, _) = problem_of(inputs, name)
         solver_errors = {}
         for solver, solver_runs in where(swept, problem=name).groupby("solver"):
             fresh = where(solver_runs, stage="fresh")
@@ -275,7 +279,7 @@ def finalists(config: Config, product: Product, problems: list[str]) -> pd.DataF
                 same = same_law(problem, first_solver, second_solver)
                 row = {"question": CONTROL_TUNED if same else question, "problem": name}
                 names = (
-                    plan.label(config, solver_name)
+                    plan.label(paper, read("solver", solver_name, inputs.overrides))
                     for solver_name in (first_solver, second_solver)
                 )
                 row |= dict(zip(("first", "second"), names, strict=True))

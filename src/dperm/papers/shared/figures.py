@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,8 +13,9 @@ import pandas as pd
 from matplotlib.scale import ScaleBase, SymmetricalLogScale
 
 from dperm.config.locate import ConfigError
-from dperm.config.schema import Config, ProblemSection, Product
+from dperm.config.schema import Paper, ProblemSection, Product
 from dperm.experiments import results
+from dperm.experiments.inputs import Inputs, titles
 from dperm.experiments.results import Result
 from dperm.numerics.intervals import student
 from dperm.papers.shared.tables import swept_errors
@@ -28,7 +30,9 @@ COST_KEY = "$\\epsilon$ beside a name: what the noise is proved to cost at most"
 
 
 def trajectories(
-    config: Config,
+    paper: Paper,
+    folder: Path,
+    inputs: Inputs,
     product: Product,
     problems: list[str],
     x: Literal["passes", "seconds"] = "passes",
@@ -57,11 +61,11 @@ def trajectories(
     Raises ConfigError for seconds of a product that is not timed.
     """
     if x == "seconds" and not product.timed:
-        file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options.x"
+        file = f"conf/paper/{paper.name}/paper.yaml: figures: options.x"
         raise ConfigError(f"{file}: seconds: expected timed: true beside options")
     calibration = product.calibration
-    solver_results = results.load(config, problems, solvers, product.timed)
-    printed = results.published(config, published) if published else pd.DataFrame()
+    solver_results = results.load(paper, folder, problems, solvers, product.timed)
+    printed = results.published(paper, published) if published else pd.DataFrame()
     rows = Rows()
     labels = dict[tuple[str, str], str]()
     gone = absent(solver_results.items())
@@ -81,7 +85,7 @@ def trajectories(
         for passes in as_good(run, calibration) if ties else ():
             curve = f"{label}, {passes:g} pass{'es' * (passes != 1)}"
             rows += _path(run, calibration, passes, x, panel, curve, "thin")
-    titles = results.titles(config, problems)
+    sections = titles(inputs, problems)
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
     if x == "seconds":
@@ -92,17 +96,17 @@ def trajectories(
         for panel in stretched
         if panel in drawn_names
     }
-    notes = [_key(rows, ties), told(dict.fromkeys(own, STRETCHED), titles)]
+    notes = [_key(rows, ties), told(dict.fromkeys(own, STRETCHED), sections)]
     return Picture(
         drawing.frame(rows),
-        {name: TITLES[title](problem) for name, problem in titles.items()},
+        {name: TITLES[title](problem) for name, problem in sections.items()},
         axes,
         own,
         columns=columns,
         size=(3.4, 2.1),
         labels=labels,
         is_named=True,
-        note=". ".join(filter(None, [*notes, told(gone, titles)])),
+        note=". ".join(filter(None, [*notes, told(gone, sections)])),
     )
 
 
@@ -138,9 +142,11 @@ def absent(results_of: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
     return gone
 
 
-def told(gone: Mapping[str, str], titles: Mapping[str, ProblemSection]) -> str:
+def told(gone: Mapping[str, str], sections: Mapping[str, ProblemSection]) -> str:
     """One line on what has no panel."""
-    titles_of = {name: titles[name].title if name in titles else name for name in gone}
+    titles_of = {
+        name: sections[name].title if name in sections else name for name in gone
+    }
     return "; ".join(f"{titles_of[name]}: {why}" for name, why in gone.items())
 
 
@@ -224,15 +230,17 @@ def _penalty(problem: ProblemSection) -> str:
 TITLES = {"privacy": _privacy, "penalty": _penalty}
 
 
-def against_epsilon(config: Config, product: Product, problems: list[str]) -> Picture:
+def against_epsilon(
+    swept: pd.DataFrame, inputs: Inputs, problems: list[str]
+) -> Picture:
     """Relative error of tuned methods at one true epsilon, one panel per problem.
 
     It is the least of the problem's in the sweep; x of a row, and in the title.
     """
-    errors = swept_errors(config, product.sweeps[0], problems)
+    errors = swept_errors(swept, problems)
     if errors.empty:
         return drawing.missing("no run on these problems has ended")
-    titles = results.titles(config, problems)
+    sections = titles(inputs, problems)
     rows: Rows = []
     panel_titles = {}
     for name, runs in errors.groupby("problem", sort=False):
@@ -243,7 +251,7 @@ def against_epsilon(config: Config, product: Product, problems: list[str]) -> Pi
         start = runs["start"].iloc[:1]
         rows += drawing.values(str(name), "w = 0", [np.nan], start, "method")
         budget = f"true $\\epsilon$ = {runs['epsilon'].iloc[0]:g}"
-        panel_titles[str(name)] = f"{titles[str(name)].title}, {budget}"
+        panel_titles[str(name)] = f"{sections[str(name)].title}, {budget}"
     return Picture(
         drawing.frame(rows),
         {name: panel_titles[name] for name in problems if name in panel_titles},

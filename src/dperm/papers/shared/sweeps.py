@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config import config as configuration
 from dperm.config import grid, schema
-from dperm.experiments import inputs, plan
+from dperm.config.config import read
+from dperm.experiments import plan
+from dperm.experiments.inputs import (
+    Inputs,
+    SolverOnProblem,
+    load_optimum,
+    load_problem,
+    load_solver,
+)
 from dperm.experiments.tune import ONE_RUN
-from dperm.experiments.unit import SolverJob, setting_rows
+from dperm.experiments.unit import setting_rows
 from dperm.privacy.accountants import PAPER, STRICT
 from dperm.privacy.calibration import Calibration, UnreachableTargetError
 from dperm.privacy.events import as_set, moves_with_data
@@ -40,9 +48,10 @@ KEPT = [
 
 
 def tuning_law(
-    config: schema.Config,
     point: dict[str, Any],
-    seed: int,
+    master: int,
+    folder: Path,
+    inputs: Inputs,
     near: float,
     most: int,
     transcripts: int,
@@ -56,28 +65,27 @@ def tuning_law(
     ``point`` has problem, solver and passes; without passes, settings of all tuned
     numbers of passes are taken: those whose tuning mean is within the factor ``near``
     of the best, ``most`` at most. ``transcripts`` are runs of each, with the published
-    noise. ``seed`` is not used: a transcript's is named after (law, problem, solver,
-    passes, transcript) and recorded.
+    noise. The seed of one is named after (law, problem, solver, passes, transcript)
+    and recorded.
     """
-    job = job_of(config, point)
-    chosen = settings(tuned(config, point), point.get("passes"), near, most)
-    seed_words = ("law", job.names.problem, job.names.solver)
+    method = load_method(inputs, point)
+    chosen = settings(tuned(folder, point), point.get("passes"), near, most)
+    seed_words = ("law", point["problem"], point["solver"])
 
     def seeds(passes: float) -> list[int]:
         """Seeds of the transcripts at a number of passes."""
         numbers = range(transcripts)
-        return [
-            plan.seed_of(job.seed, *seed_words, passes, number) for number in numbers
-        ]
+        return [plan.seed_of(master, *seed_words, passes, number) for number in numbers]
 
-    transcript_rows = transcripts_of(job, chosen, seeds, CALIBRATION)
+    transcript_rows = transcripts_of(method, chosen, seeds, CALIBRATION)
     return transcript_rows[KEPT].to_dict("records")
 
 
 def against_epsilon(
-    config: schema.Config,
     point: dict[str, Any],
     seed: int,
+    paper: schema.Paper,
+    inputs: Inputs,
     keep: dict[str, int],
     finer: dict[str, Any],
     transcripts: int,
@@ -91,14 +99,14 @@ def against_epsilon(
     a setting is chosen, ``fresh`` those of the chosen one, a row each; ``start`` is the
     error of w = 0.
     """
-    job = job_of(config, point)
-    problem = replace(job.problem, epsilon=float(point["epsilon"]))
-    run = config.paper.runs[point["solver"]]
-    tuning_trials = trials.Trials(problem, job.module, job.options, STRICT)
-    least_value = job.optimum.value
+    method = load_method(inputs, point)
+    problem = replace(method.problem, epsilon=float(point["epsilon"]))
+    run = paper.runs[point["solver"]]
+    tuning_trials = trials.Trials(problem, method.module, method.options, STRICT)
+    least_value = method.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
     shared_columns = {
-        "algorithm": plan.label(config, point["solver"]),
+        "algorithm": label_of(paper, inputs, point),
         "start": (start - least_value) / least_value,
     }
     coarse = grid.thin(grid.points(run.grid), keep)
@@ -108,44 +116,44 @@ def against_epsilon(
 
 
 def noise(
-    config: schema.Config, point: dict[str, Any], seed: int
+    point: dict[str, Any], paper: schema.Paper, folder: Path, inputs: Inputs
 ) -> list[dict[str, Any]]:
     """The published noise of a solver, what it costs, and what its epsilon needs.
 
     ``point`` has problem and solver; there is a row for each number of passes that was
     tuned. Nothing is drawn.
     """
-    return [row for _, row in priced(config, point)]
+    return [row for _, row in priced(point, paper, folder, inputs)]
 
 
 def priced(
-    config: schema.Config, point: dict[str, Any]
+    point: dict[str, Any], paper: schema.Paper, folder: Path, inputs: Inputs
 ) -> Iterator[tuple[Calibration, dict[str, Any]]]:
     """Yield the published calibrations of a solver, each with its row of ``noise``.
 
     ``strict_noise`` is the least sound multiplier for the target, ``ratio`` that over
     the published one; both are missing if no noise reaches the target.
     """
-    job = job_of(config, point)
-    method = (job.problem, job.module, job.options)
-    for passes in sorted(tuned(config, point)["passes"].unique()):
-        paper = trials.noise(*method, passes, PAPER)
+    loaded = load_method(inputs, point)
+    method = (loaded.problem, loaded.module, loaded.options)
+    for passes in sorted(tuned(folder, point)["passes"].unique()):
+        published = trials.noise(*method, passes, PAPER)
         try:
             strict_noise = trials.noise(*method, passes, STRICT).noise_multiplier
         except UnreachableTargetError:
             strict_noise = math.nan
         yield (
-            paper,
+            published,
             {
-                "algorithm": plan.label(config, point["solver"]),
+                "algorithm": label_of(paper, inputs, point),
                 "passes": passes,
-                "target_epsilon": paper.target_epsilon,
-                "delta": paper.delta,
-                "paper_noise": paper.noise_multiplier,
-                "true_epsilon": paper.true_epsilon,
-                "given": ", ".join(paper.ledger.given),
+                "target_epsilon": published.target_epsilon,
+                "delta": published.delta,
+                "paper_noise": published.noise_multiplier,
+                "true_epsilon": published.true_epsilon,
+                "given": ", ".join(published.ledger.given),
                 "strict_noise": strict_noise,
-                "ratio": strict_noise / paper.noise_multiplier,
+                "ratio": strict_noise / published.noise_multiplier,
             },
         )
 
@@ -200,29 +208,32 @@ def ends(
     return np.array([run.objective for run in runs])
 
 
-def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum]:
+def problem_of(inputs: Inputs, name: str) -> tuple[Problem, Optimum]:
     """A problem and its optimum.
 
     Raises UnavailableError, for which a sweep has a row, without the problem's data.
     """
-    section = plan.at_problem(config, name)
-    return inputs.load_problem(section), inputs.load_optimum(section)
+    section = read("problem", name, inputs.overrides)
+    return load_problem(section, inputs.data), load_optimum(section, inputs.data)
 
 
-def job_of(config: schema.Config, point: dict[str, Any]) -> SolverJob:
+def load_method(inputs: Inputs, point: dict[str, Any]) -> SolverOnProblem:
     """A point's solver on its problem. Raises as ``problem_of``."""
-    solver = configuration.read("solver", point["solver"])
-    section = replace(plan.at_problem(config, point["problem"]), solver=solver)
-    return inputs.load_job(section)
+    section = read("problem", point["problem"], inputs.overrides)
+    return load_solver(section, read("solver", point["solver"]), inputs.data)
+
+
+def label_of(paper: schema.Paper, inputs: Inputs, point: dict[str, Any]) -> str:
+    """The name of a point's solver in the paper."""
+    return plan.label(paper, read("solver", point["solver"], inputs.overrides))
 
 
 def tuned(
-    config: schema.Config, point: dict[str, Any], calibration: str = CALIBRATION
+    folder: Path, point: dict[str, Any], calibration: str = CALIBRATION
 ) -> pd.DataFrame:
-    """Rows of the tuning of a point's solver on its problem."""
-    names = (config.paper.name, point["problem"], point["solver"])
-    folder = plan.results_folder(config, *names)
-    table = store.read_table(folder / "tune.parquet")
+    """Rows of the tuning of a point's solver on its problem, in the paper's folder."""
+    path = folder / point["problem"] / point["solver"] / "tune.parquet"
+    table = store.read_table(path)
     return table[table["calibration"] == calibration]
 
 
@@ -268,7 +279,7 @@ def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
 
 
 def transcripts_of(
-    job: SolverJob,
+    method: SolverOnProblem,
     chosen: pd.DataFrame,
     seeds: Callable[[float], list[int]],
     calibration: str,
@@ -279,7 +290,7 @@ def transcripts_of(
     step, clip and noise_multiplier; ``calibration`` set the noise. ``transcript`` is
     the index of the seed; a run that diverged has an infinite objective.
     """
-    solver_run = (job.module, job.options, job.problem, job.optimum)
+    solver_run = (method.module, method.options, method.problem, method.optimum)
     tables = []
     for passes, settings_of_passes in chosen.groupby("passes"):
         step, clip = (settings_of_passes[key].to_numpy() for key in ("step", "clip"))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.config.schema import Config, Product
+from dperm.config.config import read
+from dperm.config.schema import Paper, Product
 from dperm.experiments import plan, results
+from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import power, skewed
 from dperm.papers.shared import law
 from dperm.plotting.tables import Rows, groups, interval, named, where, with_interval
@@ -20,7 +23,8 @@ FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 
 
 def relative_error(
-    config: Config,
+    paper: Paper,
+    folder: Path,
     product: Product,
     problems: list[str],
     published: str = "",
@@ -34,7 +38,7 @@ def relative_error(
     (``dperm.papers.shared.law.of_deviations``), ``p_std_thrice`` that of one thrice as
     large.
     """
-    solver_results = results.load(config, problems)
+    solver_results = results.load(paper, folder, problems)
     rows: Rows = []
     fresh_count = 0
     for run in chain.from_iterable(solver_results[name] for name in problems):
@@ -61,7 +65,7 @@ def relative_error(
         return table
     keys = ["problem", "algorithm", "passes"]
     names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
-    printed = results.published(config, published).rename(columns=names)
+    printed = results.published(paper, published).rename(columns=names)
     if "passes" not in table:  # nothing is available
         table = table.reindex(columns=[*keys, "mean"])
     table = table.merge(printed[[*keys, *names.values()]], on=keys, how="left")
@@ -75,8 +79,9 @@ def relative_error(
 
 
 def tuning_law(
-    config: Config,
-    product: Product,
+    swept: pd.DataFrame,
+    paper: Paper,
+    folder: Path,
     problems: list[str],
     by_passes: bool,
     published: str,
@@ -97,13 +102,13 @@ def tuning_law(
     the median with half as many settings over the median; ``printed``, the paper's
     mean, with the p of ``law.of_means``.
     """
-    swept = swept_errors(config, product.sweeps[0], problems)
-    ran = results.load(config, problems, solvers=swept["solver"].unique())
+    errors = swept_errors(swept, problems)
+    ran = results.load(paper, folder, problems, solvers=errors["solver"].unique())
     runs = chain.from_iterable(ran.values())
     solvers = {(run.problem, run.solver): run for run in runs}
     keys = ["problem", "solver", *(["passes"] if by_passes else [])]
     rows: Rows = []
-    for group_keys, group in groups(swept, keys):
+    for group_keys, group in groups(errors, keys):
         run = solvers[group_keys["problem"], group_keys["solver"]]
         at_zero = where(run.evaluated, checkpoint=0)["relative_error"]
         group_keys |= {"algorithm": run.label, "start": float(at_zero.iloc[0])}
@@ -111,7 +116,7 @@ def tuning_law(
     table = pd.DataFrame(rows)
     if len(table):
         join_keys = [key for key in ("problem", "algorithm", "passes") if key in table]
-        printed = results.published(config, published)[[*join_keys, column]]
+        printed = results.published(paper, published)[[*join_keys, column]]
         printed = printed.rename(columns={column: "printed"})
         table = table.merge(printed, on=join_keys, how="left")
         tests = []
@@ -141,7 +146,9 @@ def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
         yield row | dict(zip(law.COLUMNS, printed.quantiles, strict=True))
 
 
-def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+def tuned(
+    swept: pd.DataFrame, paper: Paper, inputs: Inputs, problems: list[str]
+) -> pd.DataFrame:
     """Errors of fresh runs of a tuned method, with the luck of the tuning.
 
     A tuning on five transcripts chooses among settings of all numbers of passes. Its
@@ -149,24 +156,17 @@ def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     mean over such tunings and the range of 95 % of them.
     """
     rows: Rows = []
-    swept = swept_errors(config, product.sweeps[0], problems)
-    for row, group in groups(swept, ["problem", "solver"]):
+    for row, group in groups(swept_errors(swept, problems), ["problem", "solver"]):
         errors = law.law(law.by_passes(group), again=None).fresh.errors
         low, high = np.quantile(errors, [0.025, 0.975])
-        row["algorithm"] = plan.label(config, row.pop("solver"))
+        solver = read("solver", row.pop("solver"), inputs.overrides)
+        row["algorithm"] = plan.label(paper, solver)
         rows.append(row | {"mean": errors.mean(), "ci_low": low, "ci_high": high})
     return pd.DataFrame(rows)
 
 
-def swept_of(config: Config, product: Product) -> pd.DataFrame:
-    """Rows of the product's sweeps, one below the other."""
-    tables = [results.load_sweep(config, name) for name in product.sweeps]
-    return pd.concat(tables, ignore_index=True)
-
-
-def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFrame:
-    """The rows with an error of a sweep, for some problems."""
-    swept = results.load_sweep(config, sweep)
+def swept_errors(swept: pd.DataFrame, problems: list[str]) -> pd.DataFrame:
+    """The rows of sweeps with an error, for some problems."""
     ran = "relative_error" in swept  # missing if no data set is available
     rows = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
     return rows[rows["problem"].isin(problems)]
@@ -185,9 +185,7 @@ def slopes(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
 
 
 def powers(
-    config: Config,
-    product: Product,
-    problems: list[str],
+    swept: pd.DataFrame,
     axes: Mapping[str, Mapping[str, Any]],
     keys: Sequence[str],
     values: Sequence[str],
@@ -198,7 +196,6 @@ def powers(
     and any departure from a power law. ``axes`` has each axis with the values at which
     others are held, ``keys`` are columns that make a group, ``values`` those to fit.
     """
-    swept = swept_of(config, product)
     keys = list(keys)
     measures = list(values)
     rows: Rows = []
@@ -217,11 +214,8 @@ def powers(
     return pd.DataFrame(rows)
 
 
-def columns(
-    config: Config, product: Product, problems: list[str], shown: Sequence[str]
-) -> pd.DataFrame:
+def columns(swept: pd.DataFrame, shown: Sequence[str]) -> pd.DataFrame:
     """Columns of a sweep whose replicates are alike: rows of the first one."""
-    swept = swept_of(config, product)
     rows = where(swept, status="ok", replicate=swept["replicate"].min())
     return rows[list(shown)].reset_index(drop=True)
 
@@ -236,8 +230,7 @@ SHOWN: dict[str, Callable[[str, pd.Series], dict[str, Any]]] = {
 
 
 def summary(
-    config: Config,
-    product: Product,
+    swept: pd.DataFrame,
     problems: list[str],
     keys: Sequence[str],
     show: Mapping[str, Sequence[str]],
@@ -253,7 +246,7 @@ def summary(
     from others, as expressions of pandas. A column that no row has, as where no run was
     made, is empty.
     """
-    swept = where(swept_of(config, product), status="ok")
+    swept = where(swept, status="ok")
     if "problem" in swept:  # synthetic data have none
         swept = swept[swept["problem"].isin([*problems, np.nan])]
     swept = swept.query(only) if only else swept

@@ -7,7 +7,7 @@ from dperm.privacy.events import Gaussian, Ledger
 from dperm.privacy.noise import gaussian, streams
 
 
-def rounds(config, point, seed, epsilon, delta, draws):
+def rounds(point, seed, epsilon, delta, draws):
     """Root mean square of the noise in one of so many releases."""
     count = int(point["releases"])
     if point["rule"] == "split":  # each has its share of the budget

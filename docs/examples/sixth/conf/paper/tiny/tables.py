@@ -2,14 +2,13 @@
 
 import pandas as pd
 
-from dperm.experiments import results
 from dperm.numerics.intervals import power
 
 
-def rounds(config, product, problems):
+def rounds(swept):
     """Exponent of the error in the number of releases, with its interval."""
     rows = []
-    for rule, part in results.load_sweep(config, "rounds").groupby("rule"):
+    for rule, part in swept.groupby("rule"):
         means = part.groupby("releases")["error"].mean()
         exponent, low, high = power(means.index.to_numpy(), means.to_numpy())
         rows.append({"rule": rule, "exponent": exponent,
