@@ -73,9 +73,9 @@ ARENA_COLUMNS = {  # of arena.csv: heading
 
 def explore(config: schema.Config) -> list[Path]:
     """Write ``report/explorer.html``. Raises ConfigError if there are no claims yet."""
-    results = Path(config.output.results)
-    path = results / "report" / "explorer.html"
-    store.write_text(path, explorer(config, texts.judged(results)))
+    root = Path(config.output.results)
+    path = root / "report" / "explorer.html"
+    store.write_text(path, explorer(config, texts.judged(root)))
     log.info("%s", path)
     return [path]
 

@@ -41,12 +41,12 @@ ARENA = "arena"  # the folder of the comparison of methods
 
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
-    results = Path(config.output.results)
+    root = Path(config.output.results)
     template = environment(folder).get_template("page.html")
     return template.render(
-        judged=os.path.relpath(results / "claims.csv", folder),
-        audits=sorted((results / "audit").glob("*.csv")),
-        board=leaders(results),
+        judged=os.path.relpath(root / "claims.csv", folder),
+        audits=sorted((root / "audit").glob("*.csv")),
+        board=leaders(root),
         **answers(config, claims, folder),
     )
 

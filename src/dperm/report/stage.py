@@ -19,8 +19,8 @@ def report(config: schema.Config) -> list[Path]:
     """
     from dperm.report.explorer import explore  # its libraries start threads
 
-    results = Path(config.output.results)
-    path = results / "report" / "index.html"
-    store.write_text(path, page.page(config, texts.judged(results), path.parent))
+    root = Path(config.output.results)
+    path = root / "report" / "index.html"
+    store.write_text(path, page.page(config, texts.judged(root), path.parent))
     log.info("%s", path)
     return [path, *explore(config)]

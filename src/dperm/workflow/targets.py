@@ -33,11 +33,11 @@ def refuse(
     from snakemake.cli import get_argument_parser
 
     options = parsed(get_argument_parser(), arguments, "--version")
-    for key, value in _keys(arguments):
+    for key, setting in _keys(arguments):
         if key not in CONFIG:
             raise ConfigError(f"--config: {expected(key, CONFIG)}")
-        if key == "scale" and value not in {*scales}:
-            raise ConfigError(f"--config: scale: {expected(value, scales)}")
+        if key == "scale" and setting not in {*scales}:
+            raise ConfigError(f"--config: scale: {expected(setting, scales)}")
     for word in options.targets:
         _refuse_target(word, [*targets])
 
@@ -47,12 +47,12 @@ def _keys(arguments: Sequence[str]) -> list[tuple[str, str]]:
     pairs = []
     is_config = False
     for word in arguments:
-        key, equals, value = word.partition("=")
+        key, equals, setting = word.partition("=")
         if word.startswith("-"):
             is_config = key == "--config" or word == "-C"
-            key, equals, value = value.partition("=") if is_config else ("", "", "")
+            key, equals, setting = setting.partition("=") if is_config else ("", "", "")
         if is_config and equals:
-            pairs.append((key, value))
+            pairs.append((key, setting))
     return pairs
 
 
