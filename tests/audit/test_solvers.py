@@ -99,7 +99,8 @@ def test_every_estimator_keeps_its_ledger(name):
 def test_the_tables_of_the_last_run_catch_no_solver():
     """What a run has found is read, and not only stored."""
     tables = sorted((ROOT / "results/audit/solvers").glob("*.csv"))
-    rows = [row for path in tables for row in csv.DictReader(path.open())]
+    texts = [path.read_text(encoding="utf-8") for path in tables]
+    rows = [row for text in texts for row in csv.DictReader(text.splitlines())]
     assert len(rows) > 1000
     assert not [row for row in rows if row["caught"] == "True"]
 

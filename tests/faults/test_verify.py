@@ -36,7 +36,7 @@ SWEEP = '''"""A sweep of draws."""
 import numpy as np
 
 
-def drawn(seed):
+def drawn(point, seed):
     """The mean of n draws."""
     return {"value": float(np.random.default_rng(seed).normal(size=point["n"]).mean())}
 '''

@@ -86,7 +86,7 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
         compose(["problem=yelds"])
     (mine / "half.py").write_text("class Run:\n    pass\n")
     with pytest.raises(ConfigError, match=r"'half': .*no attribute 'Options'"):
-        configured.check(compose(["solver=noisy_gd", "solver.algorithm=half"]))
+        configured.solver(compose(["solver=noisy_gd", "solver.algorithm=half"]).solver)
     sys.modules.pop("half")
     monkeypatch.setenv("DPERM_CONF", str(mine / "conf"))
     monkeypatch.chdir(tmp_path)

@@ -107,15 +107,19 @@ def test_ordinary_records_refute_what_they_can(name):
 CLAIM = PrivacyClaim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
 DECLARED = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
 
+ONE_STEP = {"steps": 1, "step": 3.0, "clip": 1.0}  # which moves the weights far
+
 
 def fitting(X, y, seed):
     model = DPRegressor("dp_gd", random_state=seed, **DECLARED)
-    return model.set_params(setting={"steps": 1}, delta=0.01).fit(X, y)
+    return model.set_params(
+        setting={"steps": 1, "step": 3.0, "clip": 1.0}, delta=0.01
+    ).fit(X, y)
 
 
 def searching(X, y, seed):
     model = DPRegressor("dp_gd", fit_intercept=False, **DECLARED)
-    model.set_params(setting={"steps": 1}, delta=0.01)
+    model.set_params(setting=ONE_STEP, delta=0.01)
     found = PrivateSearch(model, {"l2": [0.1, 1.0]}, random_state=seed)
     return found.fit(X, y).best_estimator_
 
