@@ -5,6 +5,7 @@ figure, table and claims; ``adassp`` one that compares methods over data sets;
 ``figure`` adds a figure to a paper of the package; ``accountant`` has an accountant.
 """
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from changing import edit
 from commands import dperm, in_turn, python
+from documentation.test_commands import lines, run, shortened
 from dperm.config import locate
 from dperm.config.config import compose
 from dperm.config.locate import ConfigError
@@ -213,6 +215,36 @@ def test_rows_on_a_problem_of_ones_own_are_not_among_those_of_a_paper(mine):
 def lines_of(folder, *endings):
     files = [path for path in folder.rglob("*") if path.suffix in endings]
     return sum(len(path.read_text().splitlines()) for path in files)
+
+
+def test_a_data_set_is_nine_lines():
+    path = EXAMPLES / "mine/conf/problem/yields.yaml"
+    assert len(path.read_text().splitlines()) <= 9
+
+
+@pytest.mark.long
+def test_the_lines_of_the_pages_on_what_one_adds_run(example):
+    """Each as it is typed, in a folder with what the pages have a reader write."""
+    folder = example("mine")
+    for name in ("figure", "accountant"):
+        shutil.copytree(EXAMPLES / name, folder, dirs_exist_ok=True)
+    pages = EXAMPLES.parent / "howto"
+    grid = re.search(r"```yaml\n(name: finer.*?)```", (pages / "paper.md").read_text(),
+                     re.DOTALL)[1]  # fmt: skip
+    (folder / "conf/paper/finer").mkdir()
+    (folder / "conf/paper/finer/paper.yaml").write_text(grid)
+    (job,) = run_table(["finer"], []).of_paper("finer", "solve")
+    assert len(job.spec.paper.runs) == 1 and job.work == 310 * (5 + 20) * 2 * 5
+    typed = [
+        line
+        for page in ("data-set", "algorithm", "paper")
+        for line in lines(f"docs/howto/{page}")
+        if not line.startswith("cp ")  # of this folder
+    ]
+    assert len(typed) >= 6
+    for line in typed:
+        done = run(shortened(line), folder)
+        assert done.returncode == 0, (line, (done.stdout + done.stderr)[-3000:])
 
 
 def test_a_figure_is_added_to_a_paper_of_the_package(example):
