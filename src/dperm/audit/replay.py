@@ -24,6 +24,7 @@ from dperm.privacy.mechanisms.sketch import GaussianSketch
 
 SAME = 1e-9  # units of noise: a shift that counts as none
 DECIDING_NOISE = 1e5  # noise that decides any selection
+_LEAST_STEP = 1e-6  # of slopes, in units of the noise
 _ROUNDS = 40  # of correction, where a view is not affine
 _FINE = 1e-9  # units of noise: how finely a threshold is found
 _MIXED = 1e-6  # relative error of a repeated sketch
@@ -181,13 +182,16 @@ class Replay:
         if any(isinstance(event, GaussianSketch) for _, event in added):
             return self.mixed(seen, script, t)
         before = [script[place] for place, _ in added]
+        step = 1.0
         for _ in range(_ROUNDS):
             missed = seen.views[t] - now.views[t]
             if (np.abs(missed) <= _DONE * np.abs(seen.views[t])).all():
                 break
-            units = self._needed(now, script, t, missed)
+            units = self._needed(now, script, t, missed, step)
             if units is None:
                 return None
+            # Minima are not affine: slopes are measured as near as they are used.
+            step = float(np.clip(np.abs(units).max(initial=0.0), _LEAST_STEP, 1.0))
             move(script, [place for place, _ in added], units)
             now = self.run(1, script, t + 1)
             if np.abs(units).max(initial=0.0) <= _DONE:
@@ -201,12 +205,12 @@ class Replay:
         return [shift for shift in moved if shift.size > SAME], now
 
     def _needed(
-        self, now: Transcript, script: list[Draw], t: int, missed: Array
+        self, now: Transcript, script: list[Draw], t: int, missed: Array, step: float
     ) -> Array | None:
         """Shift of added noise that changes view t by ``missed``; None: none does.
 
         A view is affine in the noise; the slopes are measured, all at once where each
-        number has separate noise.
+        number has separate noise, by a ``step`` of the noise.
         """
         added = self.added(now, t)
         places = [place for place, _ in added]
@@ -228,7 +232,7 @@ class Replay:
             )
             if np.abs(changed(alone) - missed).max() <= _LEFT * np.abs(missed).max():
                 return alone
-        slopes = np.column_stack([changed(unit) for unit in np.eye(size)])
+        slopes = np.column_stack([changed(step * unit) for unit in np.eye(size)]) / step
         if not np.isfinite(slopes).all():
             return None
         # Each of several draws takes a part of the shift by what the ledger allows it.
