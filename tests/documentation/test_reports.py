@@ -62,7 +62,7 @@ def test_every_page_has_the_count_of_a_paper(name, of, claims):
     assert score.startswith(f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} ")
     count = texts.parts(rows)
     (row,) = re.findall(
-        rf"\| \[{of[name].paper.label}\].*", between("README.md", "scorecard")
+        rf"\| \[{of[name].label}\].*", between("README.md", "scorecard")
     )
     assert f" | {texts.marks(count)} | {texts.cells(rows)} | " in row
     for page in (f"docs/reports/{name}.md", "results/claims.md"):
@@ -107,7 +107,8 @@ def test_no_statement_of_a_paper_is_lost(of):
     errata = " ".join((ROOT / "docs/papers/errata.md").read_text().split())
     lost = []
     for name, statements in listed.items():
-        places = {claim.source for claim in judging.load(of[name])}
+        tables = judging.tables(of[name], Output())
+        places = {claim.source for claim in judging.load(of[name], tables)}
         lost += [
             (name, statement)
             for statement, where in statements.items()

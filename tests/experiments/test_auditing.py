@@ -105,8 +105,8 @@ def test_verdicts_on_claims(claimed, true, audited, verdict):
 def priced(configured, capsys):
     """A function that returns what is said, and its rows by their first words."""
 
-    def run(*overrides):
-        auditing.report(configured("setting.passes=2", *overrides))
+    def run(*overrides, passes=("setting.passes=2",)):
+        auditing.report(configured(*passes, *overrides))
         said = capsys.readouterr().out
         split = [line.split() for line in said.splitlines() if line.strip()]
         first = [words[0] for words in split]
@@ -153,14 +153,14 @@ def test_solvers_of_streams_are_refused(priced):
 
 def test_what_a_method_refuses_has_no_price(priced):
     with pytest.raises(ConfigError, match=r"conf/problem/breast_cancer\.yaml: "):
-        priced("solver=moments", "problem=breast_cancer")
+        priced("solver=moments", "problem=breast_cancer", passes=())
     with pytest.raises(ConfigError, match="conf/problem/"):
-        priced("solver=objective_perturbation")
+        priced("solver=objective_perturbation", passes=())
 
 
 @pytest.mark.parametrize("solver", ["dp_gd", "moments", "ada_ssp"])
 def test_methods_without_passes_are_priced_under_the_sound_accountant(priced, solver):
-    said, rows = priced(f"solver={solver}", "setting.noise_multiplier=1000")
+    said, rows = priced(f"solver={solver}", "setting.noise_multiplier=1000", passes=())
     assert "paper" not in rows and "passes" not in said
     assert float(rows["strict"][-1]) == pytest.approx(4.0, rel=1e-3)
     assert 0 < float(rows["given"][-1]) < 0.1

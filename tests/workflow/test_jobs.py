@@ -19,6 +19,7 @@ from dperm.config.locate import ConfigError, available
 from dperm.data.fetching import FetchRecord
 from dperm.experiments import makers, plan, products, results, stages
 from dperm.experiments.auditing import PRODUCTS
+from dperm.experiments.inputs import Inputs
 from dperm.experiments.unit import PROVENANCE
 from dperm.papers.dpcd import tables
 from dperm.papers.shared import figures
@@ -129,6 +130,18 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
     assert set(timed["replicate"]) == {0, 1, 2} and set(once["replicate"]) == {0}
 
 
+def placed(config):
+    """A paper, its folder of results, and what finds its problems."""
+    folder = Path(config.output.results, config.paper.name)
+    return config.paper, folder, Inputs(config.data, config.overrides)
+
+
+def trajectories(config, product):
+    return figures.trajectories(
+        *placed(config), product, ["diabetes"], **product.options
+    )
+
+
 def test_a_figure_and_a_table_show_what_was_clocked(solved):
     """Made from rows whose seconds are told apart from those of evaluation."""
     path = Path(solved().output.results, "dpcd", "timing.parquet")
@@ -136,19 +149,21 @@ def test_a_figure_and_a_table_show_what_was_clocked(solved):
     store.write_table(path, known)
     paper = solved().paper
     product = paper.figures["figure3"]
-    picture = figures.trajectories(solved(), product, ["diabetes"], **product.options)
+    picture = trajectories(solved(), product)
     clocked = {round(100.0 + at, 9) for at in known["checkpoint"]}
     curves = picture.rows[picture.rows["role"] == "curve"]
     assert {round(x, 9) for x in curves["x"]} <= clocked and len(curves) > 2
-    table = tables.runtime(solved(), paper.tables["table3"], ["diabetes"])
+    folder = placed(solved())[1]
+    table = tables.runtime(paper, folder, paper.tables["table3"], ["diabetes"])
     assert (table["mean"] == 100.0 + table["passes"]).all() and len(table) == 4
 
 
 def test_seconds_are_shown_only_where_they_are_asked_for(solved):
     product = changed(solved().paper.figures["figure3"], "timed", False)
     with pytest.raises(ConfigError, match="timed: true"):
-        figures.trajectories(solved(), product, ["diabetes"], **product.options)
-    (found,) = results.load(solved(), ["diabetes"], solvers=["dp_cd"])["diabetes"]
+        trajectories(solved(), product)
+    paper, folder, _ = placed(solved())
+    (found,) = results.load(paper, folder, ["diabetes"], solvers=["dp_cd"])["diabetes"]
     with pytest.raises(ValueError, match="without seconds"):
         found.clocked("paper", 2.0)
 
