@@ -163,6 +163,7 @@ def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
     processor.same_bits()  # numpy is not imported yet
     atexit.register(gc.freeze)  # else Python searches what ends with it: half a second
+    gc.set_threshold(200_000)  # of the many objects of a list of jobs few are garbage
     if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ``| head`` ends it in silence
     try:
