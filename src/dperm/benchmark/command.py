@@ -6,6 +6,7 @@ them is said at once; then all that is wrong with the file, the ranges and the m
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import re
 import textwrap
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from dperm import extras
 from dperm.config.locate import ConfigError
 from dperm.names import hint, no_option
 
@@ -242,14 +244,19 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
 def compare(request: Request, is_json: bool = False, is_page: bool = False) -> str:
     """Race the methods of a request, write the results, and return text or its rows.
 
-    Table and picture are written, and with ``is_page`` a page with both. Raises
-    ConfigError for what cannot be carried out, before any run.
+    Table and picture are written, and with ``is_page`` a page with both; without
+    matplotlib the table alone. Raises ConfigError for what cannot be carried out, and
+    ModuleNotFoundError for a page without matplotlib, before any run.
     """
     import pandas as pd
 
-    from dperm.benchmark import pages, peers, race
+    from dperm.benchmark import peers, race
     from dperm.storage.files import write_csv
 
+    draws = importlib.util.find_spec("matplotlib") is not None
+    if is_page and not draws:
+        need = f"a page needs matplotlib: {extras.command('pipeline')}"
+        raise ModuleNotFoundError(need, name="matplotlib")
     case, chosen, pythons = planned(request)
     written = _file(request, case.name)
     held = len(case.y_held)
@@ -273,6 +280,20 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
     table = race.means(runs, {**peers.LABELS, **labels})
     table_of_try = table.reindex(columns=race.OF_TRY)
     write_csv(written, table_of_try)
+    if draws:
+        _draw(table, written, is_page)
+    else:
+        need = f"a picture needs matplotlib: {extras.command('pipeline')}"
+        log.info("%s; %s", written, need)
+    if is_json:
+        return str(table_of_try.to_json(orient="records", indent=1))
+    return f"{race.words(table)}\n{NO_RELEASE}"
+
+
+def _draw(table: Any, written: Path, is_page: bool) -> None:
+    """Write the picture of a table, and the page with both, beside its file."""
+    from dperm.benchmark import pages
+
     picture = written.with_suffix(".png")
     pages.draw(table, picture)
     log.info("%s, %s", written, picture.name)
@@ -280,9 +301,6 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
         page = written.with_suffix(".html")
         pages.write(table, picture, page, NO_RELEASE)
         log.info("%s", page)
-    if is_json:
-        return str(table_of_try.to_json(orient="records", indent=1))
-    return f"{race.words(table)}\n{NO_RELEASE}"
 
 
 def planned(request: Request) -> tuple[Case, list[Method], dict[str, str]]:
