@@ -630,8 +630,9 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels of records X (n, p), within their range; shape (n,)."""
+        scores = self._scores(X)[:, 0]
         label = self._ranges[1]
-        return np.clip(self._scores(X)[:, 0], label.low, label.high)
+        return np.clip(scores, label.low, label.high)
 
 
 @overload
