@@ -102,16 +102,16 @@ def _is_watched(path: Path, by_digest: Sequence[Path], scope: Scope) -> bool:
         return False
     if any(component.startswith(".") for component in path.parts[1:]):
         return False
+    for folder in conf_dirs():  # of an installed package, below it
+        if path.is_relative_to(folder) and path.suffix != ".py":
+            return not (
+                path.suffix == ".csv" and scope.holds(f"paper.published.{NAMES}")
+            )
     if closure.PACKAGE in path.parents:
         return path.suffix not in code
     libraries = (*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix)
     if any(path.is_relative_to(folder) for folder in libraries):
         return False
-    for folder in conf_dirs():
-        if path.is_relative_to(folder) and path.suffix != ".py":
-            return not (
-                path.suffix == ".csv" and scope.holds(f"paper.published.{NAMES}")
-            )
     if any(path.is_relative_to(folder.resolve()) for folder in by_digest):
         return False
     conf = own_conf()
