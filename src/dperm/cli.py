@@ -299,7 +299,7 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     with _refusing():
         made = run_spec.told(arguments)
         if made is not None:
-            _note(made.output.results, run(function_of(command), made))
+            _noted(command, made)
             return
     from dperm.config import composition, config
 
@@ -312,12 +312,11 @@ def run_stage(command: Command, arguments: list[str]) -> None:
                 checks.problem(made.problem)
                 checks.solver(made.solver)
             try:
-                written = run(function_of(command), made)
+                written = _noted(command, made)
             except SystemExit as ended:
                 if is_json and hasattr(ended, "written"):  # of what was refuted
                     print(as_json(ended.written[0]))
                 raise
-            _note(made.output.results, written)
             if is_json:
                 print(as_json(written[0]))
 
@@ -430,6 +429,17 @@ def run(function: Callable[..., Any], given: Any) -> Any:
 
     with threadpool_limits(1):
         return function(given)
+
+
+def _noted(command: Command, config: Any) -> Any:
+    """Run a stage and note what it has written, findings that end it among them."""
+    try:
+        written = run(function_of(command), config)
+    except SystemExit as ended:
+        _note(config.output.results, getattr(ended, "written", None))
+        raise
+    _note(config.output.results, written)
+    return written
 
 
 def _note(folder: str, written: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 from dperm import cli
 from dperm.audit import tables
 from dperm.experiments import auditing
+from dperm.workflow import manifest
 
 FINDING = {
     "subject": "dp_cd", "calibration": "strict", "check": "noise",
@@ -38,10 +39,13 @@ def test_a_solver_that_is_caught_is_printed_and_ends_with_1(
 ):
     caught = FINDING | {"caught": True}
     monkeypatch.setattr(tables, "solver", lambda *_: iter([pd.DataFrame([caught])]))
+    noted = []
+    monkeypatch.setattr(manifest, "note", lambda _, written: noted.extend(written))
     with pytest.raises(auditing.CaughtError) as ended:
         printed(capsys, "audit", "solver=dp_cd", *places)
     assert ended.value.code == 1
     assert json.loads(capsys.readouterr().out) == [caught]
+    assert noted == ended.value.written and noted[0].is_file()
 
 
 def test_a_solver_that_states_no_privacy_has_no_findings(places, capsys, monkeypatch):

@@ -135,6 +135,21 @@ def test_a_run_ends_with_the_answer_or_the_file_that_was_asked_for(
     assert workflow.answers(["snakemake", picture], "results/", ["dpcd"]) == picture
 
 
+@pytest.mark.parametrize("target", ["audit", "results/audit/epsilon.csv"])
+def test_a_run_of_the_audit_ends_with_who_was_caught(tmp_path, monkeypatch, target):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/audit/solvers")
+    folder.mkdir(parents=True)
+    (folder / "sound.csv").write_text("check,caught\nnoise,False\n")
+    (folder / "open.csv").write_text("\n")  # states no privacy
+    assert "CAUGHT" not in workflow.answers(["snakemake", target], "results/", [])
+    leaky = folder / "leaky.csv"
+    leaky.write_text("check,caught\nnoise,True\ncount,False\n")
+    line = workflow.answers(["snakemake", target], "results/", []).splitlines()[0]
+    assert line == f"CAUGHT by 1 of 2 checks: {leaky}"
+    assert "CAUGHT" not in workflow.answers(["snakemake", "dpcd"], "results/", [])
+
+
 # --- completion, and the manifest -----------------------------------------------------
 
 ONLY = (  # one solver; no sweep and table of no problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import re
@@ -104,7 +105,10 @@ def _of_target(target: str, papers: Sequence[str]) -> str | None:
 
 
 def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
-    """Last lines of a run: paths of requested files, else papers' ``complete.txt``."""
+    """Last lines of a run: paths of requested files, else papers' ``complete.txt``.
+
+    Of an audit they begin with the solvers that were caught.
+    """
     files_of_papers = [
         Path(results, paper, "complete.txt") for paper in papers_of(command, papers)
     ]
@@ -112,7 +116,21 @@ def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
     texts = [
         path.read_text(encoding="utf-8") for path in files_of_papers if path.is_file()
     ]
-    return "\n".join(files or ["".join(texts).rstrip()])
+    is_audit = any("audit" in PurePath(word).parts for word in command[1:])
+    caught = _caught(Path(results, "audit", "solvers")) if is_audit else []
+    return "\n".join([*caught, *(files or ["".join(texts).rstrip()])])
+
+
+def _caught(folder: Path) -> list[str]:
+    """A line for each solver that checks have caught, which ends no run."""
+    lines = []
+    for path in sorted(folder.glob("*.csv")):
+        rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        checks = [row["caught"] for row in rows]
+        count = checks.count("True")
+        if count:
+            lines.append(f"CAUGHT by {count} of {len(checks)} checks: {path}")
+    return lines
 
 
 def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
