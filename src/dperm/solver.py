@@ -7,10 +7,6 @@ modules may change between two versions.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from dperm.privacy.events import (
     Event,
     Gaussian,
@@ -72,19 +68,8 @@ __all__ = [
     "minimised",
     "one_of",
     "positive",
-    "prox",
     "share",
     "sum_sensitivity",
     "too_wide",
     "unit_laplace",
 ]
-
-
-def prox(penalty: Penalty, v: np.ndarray, step: Any) -> np.ndarray:
-    """The proximal operator of ``step`` times a penalty: threshold, shrink, project.
-
-    ``step`` is a number, or an array of the shape of ``v``.
-    """
-    moved = v - np.clip(v, -step * penalty.l1, step * penalty.l1)
-    shrunk = moved / (1.0 + step * penalty.l2)
-    return np.clip(shrunk, penalty.lower, penalty.upper)

@@ -87,6 +87,8 @@ def test_prox_is_the_minimiser(name):
         )
         found = prox(v, *prox_constants(penalty, 0.7), penalty.lower, penalty.upper)
         assert abs(found - grid[np.argmin(cost)]) < 1e-4
+        of_array = penalty.prox(np.full(3, v), np.full(3, 0.7))
+        np.testing.assert_allclose(of_array, found, rtol=1e-12, atol=1e-15)
 
 
 @forms

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dperm.solver import Block, Gaussian, Ledger, Options, Records, gaussian, prox
+from dperm.solver import Block, Gaussian, Ledger, Options, Records, gaussian
 
 SPARSE = True  # A may be a sparse matrix
 
@@ -42,4 +42,4 @@ class Run(Block):
             for k, w in enumerate(self.weights):
                 gradient = self.records.gradient(w, self.clip[k]) / self.problem.n
                 v = w - self.step[k] * (gradient + self.scale[k] * noise)
-                w[:] = prox(self.problem.penalty, v, self.step[k])
+                w[:] = self.problem.penalty.prox(v, self.step[k])

@@ -5,6 +5,7 @@ operator serves every solver.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,13 +49,26 @@ class Penalty:
 
     def conjugate(self, u: np.ndarray) -> float:
         """Conjugate sum_j max_a (u_j a - psi_j(a)); infinity where it is unbounded."""
-        excess = np.sign(u) * np.maximum(np.abs(u) - self.l1, 0.0)
+        excess = soft_threshold(u, self.l1)
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.where(excess == 0, 0.0, excess / self.l2)
         best = np.clip(best, self.lower, self.upper)
         if not np.isfinite(best).all():
             return float("inf")
         return float(u @ best - self.value(best)[0])
+
+    def prox(self, v: np.ndarray, step: Any) -> np.ndarray:
+        """Proximal operator of ``step`` times psi: threshold, shrink, project.
+
+        ``step`` is a number, or an array of the shape of ``v``.
+        """
+        shrunk = soft_threshold(v, step * self.l1) / (1.0 + step * self.l2)
+        return np.clip(shrunk, self.lower, self.upper)
+
+
+def soft_threshold(v: np.ndarray, threshold: Any) -> np.ndarray:
+    """Entries nearer to 0 by the threshold, at most to 0; shape of ``v``."""
+    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
 
 
 def prox_constants(penalty: Penalty, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dperm.privacy.events import LABEL_SCALE, SMOOTHNESS
+from dperm.problems.penalties import soft_threshold
 from dperm.problems.problem import Problem
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
@@ -70,8 +71,8 @@ class PublicView:
 
     def prox(self, u: np.ndarray, step: Any) -> np.ndarray:
         """Proximal operator of step times the penalty, at u (p, L)."""
-        shrunk = np.sign(u) * np.maximum(np.abs(u) - step * self.l1, 0.0)
-        return self.boxed(shrunk / (1.0 + step * self.l2))
+        thresholded = soft_threshold(u, step * self.l1)
+        return self.boxed(thresholded / (1.0 + step * self.l2))
 
     def boxed(self, u: np.ndarray) -> np.ndarray:
         """Nearest point to u (p, L) in the box, which bounds the weights u / S."""
