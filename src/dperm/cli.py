@@ -117,7 +117,6 @@ CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 OWN_OUTPUT = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
-SPEC = "--spec"  # of a job of a run: ``config.run_spec.OPTION``
 JSON = "--json"  # of PRINTED: print what is written
 CLAIMS = "report.claims:write"
 PRINTED = (CLAIMS, "experiments.auditing:audit")  # whose rows --json prints
@@ -273,7 +272,9 @@ def refuse_unread(name: str, words: list[str]) -> None:
 
     Raises ConfigError.
     """
-    if SPEC in words:
+    from dperm.config import run_spec
+
+    if run_spec.OPTION in words:
         return
     for word in words:
         key = word.lstrip("+~").partition("=")[0].partition(".")[0]

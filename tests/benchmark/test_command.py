@@ -301,6 +301,23 @@ def test_without_the_word_there_is_no_page(mine):
     assert names == {"try.csv", "try.png"}
 
 
+def test_the_core_alone_writes_its_table_and_says_what_a_picture_needs(mine):
+    """A page is refused before any run."""
+    code = (
+        "import sys; from dperm import cli; sys.modules['matplotlib'] = None;"
+        "sys.argv = ['dperm', 'try', *sys.argv[1:]]; cli.main()"
+    )
+    words = ("mine.csv", "target=y", "solvers=dp_gd", "fresh=2")
+    done = python("-c", code, *words, cwd=mine)
+    assert done.returncode == 0 and "pip install 'dperm[pipeline]'" in done.stderr
+    folder = mine / "results/try/mine"
+    assert {path.name for path in folder.iterdir()} == {"try.csv"}
+    (folder / "try.csv").unlink()
+    done = python("-c", code, *words, command.HTML, cwd=mine)
+    assert done.returncode == 1 and "pip install 'dperm[pipeline]'" in done.stderr
+    assert not (folder / "try.csv").exists() and "Traceback" not in done.stderr
+
+
 def test_methods_are_chosen_for_one_who_names_none(mine):
     firsts = {"mine.csv": "objective_perturbation", "real.csv": "moments"}
     for name, first in firsts.items():

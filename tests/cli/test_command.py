@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import dperm, python
-from dperm import cli
+from dperm import cli, extras
 from dperm.cli import COMMANDS, main, name_of, papers
 from dperm.config.locate import RESERVED, available
 
@@ -264,3 +264,14 @@ def test_an_interrupted_stage_says_that_the_same_command_goes_on(monkeypatch, ca
 
 def test_no_paper_has_the_name_of_a_command():
     assert {name.split()[0] for name in COMMANDS} <= RESERVED
+
+
+def test_a_run_needs_no_library_of_the_report_alone(tmp_path):
+    """It checks its claims before it starts; Jinja comes with Snakemake."""
+    libraries = [name for name in extras.EXTRAS["report"] if name != "jinja2"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({libraries})); "
+        "from dperm.report import claims; claims.refuse(['dpcd'], ['scale=smoke'])"
+    )
+    done = python("-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

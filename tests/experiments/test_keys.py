@@ -13,7 +13,9 @@ from dperm.config import scope
 from dperm.config.config import compose
 from dperm.config.scope import BeyondKeyError, Scope, view
 from dperm.experiments import digests, scopes, stages, trace
+from dperm.names import home
 from dperm.solvers import registry
+from dperm.storage import closure
 from dperm.workflow import jobs
 
 BASE = ("paper=dpcd", "problem=diabetes", "solver=dp_cd", "scale=smoke")
@@ -129,6 +131,20 @@ def test_a_file_that_is_opened_beyond_the_key_ends_the_job(tmp_path, monkeypatch
     with kept():
         Path("written.json").write_text("2")
         Path(configuration.__file__).read_text()
+
+
+def test_published_numbers_are_read_by_their_key_where_the_package_holds_conf(
+    monkeypatch,
+):
+    """As an installed package does."""
+    published = home() / "conf/paper/dpcd/published/table2.csv"
+    monkeypatch.setattr(closure, "PACKAGE", home())
+    held = Scope("a job", frozenset({"paper.published.*"}))
+    with trace.kept(held, [], list):
+        published.read_text()
+    refused = pytest.raises(BeyondKeyError, match=r"opens .*table2\.csv")
+    with refused, trace.kept(Scope("a job", frozenset()), [], list):
+        published.read_text()
 
 
 # --- solvers on any axis --------------------------------------------------------------

@@ -31,7 +31,7 @@ def case_of(inputs: Inputs, point: Mapping[str, Any]) -> Case:
     """
     name = point["problem"]
     count = point.get("records")
-    key = (name, count, inputs.data.dir)
+    key = (name, count, inputs.data.dir, *inputs.overrides)
     if key not in _LAST:
         problem = read("problem", name, inputs.overrides)
         record = data.read_record(problem.dataset.name, inputs.data)
