@@ -16,6 +16,7 @@ from dperm.config import grid
 from dperm.config.config import compose
 from dperm.experiments import makers, products, results
 from dperm.experiments.inputs import Inputs
+from dperm.plotting import drawing
 from dperm.storage import files
 
 PAPERS = ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
@@ -88,6 +89,14 @@ def make(config, kind, name):
 # --- numbers that must not move -------------------------------------------------------
 
 
+def data_of(config, kind: str, name: str) -> pd.DataFrame:
+    """The content of a product's CSV file; nothing is written."""
+    drawn, rows = products.made(config, kind, name)
+    if drawn is not None:
+        drawing.plt.close(drawn)
+    return rows
+
+
 def frames(folder) -> Iterator[tuple[str, pd.DataFrame]]:
     """Every sweep, figure and table that needs no data set, by name."""
     for paper in PAPERS:
@@ -100,7 +109,7 @@ def frames(folder) -> Iterator[tuple[str, pd.DataFrame]]:
                 )
     for kind in ("figures", "tables"):
         for paper, name in made_only_of(kind, ran=True):
-            data = products.data_of(configured(paper, folder), kind, name)
+            data = data_of(configured(paper, folder), kind, name)
             yield f"{paper}/{kind}/{name}", data
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import legible
-from dperm.experiments import products
 from dperm.plotting import drawing
 from golden import write
 from papers import small
@@ -108,7 +107,7 @@ def test_without_any_data_the_reason_is_shown(tmp_path, kind):
         for name, product in getattr(config.paper, kind).items():
             if not product.sweeps or (paper, name) in mixed:
                 continue
-            data = products.data_of(config, kind, name)
+            data = small.data_of(config, kind, name)
             if kind == "tables":
                 assert data["reason"].tolist() == [drawing.UNAVAILABLE], name
             else:

@@ -80,16 +80,6 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     return written
 
 
-def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
-    """Compute the content of a product's CSV file again; nothing is written."""
-    drawn, rows = made(config, kind, name)
-    if drawn is not None:
-        from dperm.plotting import drawing
-
-        drawing.plt.close(drawn)
-    return rows
-
-
 def made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
     """The picture of a figure, None for a table, and the rows of its CSV file."""
     scope = scopes.scope(f"draw {config.paper.name}/{kind}/{name}",
