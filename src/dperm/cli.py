@@ -209,8 +209,8 @@ def name_of(arguments: list[str]) -> str | None:
 def _call(name: str, words: list[str]) -> None:
     command, what = COMMANDS[name], f"dperm {name.split()[0]}"
     if name not in CORE:
-        of_report = command.function.startswith("report.")
-        extras.require("report" if of_report else "pipeline", what)
+        is_report = command.function == "report.stage:report"  # draws by its libraries
+        extras.require("report" if is_report else "pipeline", what)
     if command.form in (SOLVES, DRAWS):
         sys.argv = [what, *words]  # shown in Hydra's help
         refuse_unread(name, words)

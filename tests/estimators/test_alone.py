@@ -195,15 +195,30 @@ def test_a_solver_of_ones_own_is_an_object_or_a_place(importable):
         assert np.array_equal(again.coef_, usual.coef_) and again.solver is solver
 
 
-def test_a_solver_of_ones_own_may_be_an_entry_point(importable, monkeypatch):
+@pytest.fixture
+def installed(importable, monkeypatch):
+    """Its name is an entry point."""
     from dperm import names
 
     monkeypatch.setattr(names, "entry_points", lambda group: {"mine": "own_descent"})
     monkeypatch.setattr(methods, "entry_points", names.entry_points)
     methods._kept.cache_clear()
+    yield
+    methods._kept.cache_clear()
+
+
+def test_a_solver_of_ones_own_may_be_an_entry_point(installed):
     model = dperm.fit(X, X[:, 0], "mine", **HOW)
     assert np.array_equal(model.coef_, dperm.fit(X, X[:, 0], "dp_gd", **HOW).coef_)
-    methods._kept.cache_clear()
+
+
+def test_an_object_of_the_same_name_does_not_take_its_place(installed):
+    other = copied("mine")
+    other.DEFAULT = {**other.DEFAULT, "step": 0.001}
+    given = dperm.fit(X, X[:, 0], other, **HOW)
+    named = dperm.fit(X, X[:, 0], "mine", **HOW)
+    assert np.array_equal(named.coef_, dperm.fit(X, X[:, 0], "dp_gd", **HOW).coef_)
+    assert not np.array_equal(given.coef_, named.coef_)
 
 
 def test_a_module_in_the_current_folder_is_no_solver(tmp_path, monkeypatch):

@@ -112,11 +112,10 @@ def given(module: Any) -> str:
     name = name_of(module)
     check(name, module)
     number = 1
-    unique = name
-    while unique in PLACES or _GIVEN.setdefault(unique, module) is not module:
+    # A number keeps it apart from what the name stands for elsewhere.
+    while _GIVEN.setdefault(f"{name} {number}", module) is not module:
         number += 1
-        unique = f"{name} {number}"
-    return unique
+    return f"{name} {number}"
 
 
 def settings(module: ModuleType) -> tuple[dict[str, Any], dict[str, Any]]:
