@@ -51,6 +51,8 @@ def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(tmp_path, monkeyp
 def test_every_job_has_a_file_of_its_own(tmp_path, monkeypatch):
     """Also where solvers differ by their names alone, as fw and bcfw do."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run_spec, "_SECTIONS", {})  # what reading a file leaves behind
+    monkeypatch.setattr(run_spec, "_OVERRIDES", [])
     every = jobs.compose(["dpcd"], SMALL)
     jobs.add_audits(every, schema.Config(seed=None))
     workflow.write_specs(every, SMALL)
