@@ -106,7 +106,7 @@ def greedy_on_sparse_data() -> list[list]:
     lib, rows = reference.library(), []
     for p in (1000, 10_000, 100_000, 1_000_000):
         made, one, many = sparse_problem(p), settings(3).take([1]), settings(64)
-        one = BatchedSettings(one.step, one.clip, one.noise_multiplier, "strict")
+        one = BatchedSettings(one.step, one.clip, one.noise_multiplier, "tight")
         count = max(3, 300_000 // p)
         ours = solve(dp_gcd, made, one, count)[0]
         theirs = reference.run_dp_gcd(lib, made, one, streams(1), count)

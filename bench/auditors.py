@@ -30,7 +30,7 @@ from tabulate import tabulate
 from dperm.audit.blackbox import PrivacyClaim, audit
 from dperm.audit.canaries import audit_once
 from dperm.audit.functions import Domain
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 
 CONFIDENCE = 0.95
 LEVEL = 1 - CONFIDENCE

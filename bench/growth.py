@@ -76,7 +76,7 @@ def _problem(n: int, p: int) -> Any:
 
 def _settings(count: int) -> BatchedSettings:
     steps, clips = np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count)
-    return BatchedSettings(steps, clips, 1.0, "strict")
+    return BatchedSettings(steps, clips, 1.0, "tight")
 
 
 def _run(name: str, size: str, factor: int) -> Callable[[], Any]:
@@ -111,7 +111,7 @@ def _composing(folder: Path, count: int) -> Callable[[], Any]:
     home = folder / str(count)
     names = [f"problem{k}" for k in range(count)]
     paper = {
-        "name": "many", "problems": names, "offline": names, "calibrations": ["strict"],
+        "name": "many", "problems": names, "small_problems": names, "calibrations": ["tight"],
         "runs": {"dp_cd": {"grid": {"passes": [2], "step": [0.1, 1.0], "clip": [1.0]}}},
     }  # fmt: skip
     _write(home / "conf/paper/many/paper.yaml", paper)

@@ -21,7 +21,7 @@ def ledger(noise):
     return Ledger((event,), given=("n", "coordinate smoothness M_j"))
 
 
-found = calibrate(ledger, 1.0, delta, "strict")
+found = calibrate(ledger, 1.0, delta, "tight")
 for event in found.ledger.events:
     print(event)
 print("the guarantee assumes as public:", ", ".join(found.ledger.given))
@@ -35,7 +35,7 @@ print(f"noise multiplier {noise:.2f}: epsilon {cost:.4f}")
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 for passes in (1, 10, 100):
     targets = [0.1, 0.3, 1.0, 3.0, 10.0]
-    needed = [calibrate(ledger, e, delta, "strict").noise_multiplier for e in targets]
+    needed = [calibrate(ledger, e, delta, "tight").noise_multiplier for e in targets]
     axes.loglog(targets, needed, "o-", label=f"{passes * features} releases")
 axes.set(xlabel="epsilon", ylabel="noise multiplier")
 axes.legend()

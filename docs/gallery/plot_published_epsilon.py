@@ -26,8 +26,8 @@ def ledger(sensitivity, multiplier, steps=STEPS):
 # The usual formula prices the first case. The bound that holds when a record is
 # *replaced*, and the batch has a fixed size, is several times larger.
 
-published = epsilon(ledger(1.0, 1.1), DELTA, "paper")
-replaced = epsilon(ledger(2.0, 1.1), DELTA, "strict")
+published = epsilon(ledger(1.0, 1.1), DELTA, "published")
+replaced = epsilon(ledger(2.0, 1.1), DELTA, "tight")
 print(f"formula, one record added or removed: epsilon = {published:.2f}")
 print(f"tight bound, one record replaced:     epsilon = {replaced:.2f}")
 
@@ -37,8 +37,8 @@ print(f"tight bound, one record replaced:     epsilon = {replaced:.2f}")
 noise = [0.9, 1.1, 1.5, 2.0, 3.0, 4.0]
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 for label, size, accountant in (
-    ("added or removed, usual formula", 1.0, "paper"),
-    ("replaced, tight bound", 2.0, "strict"),
+    ("added or removed, usual formula", 1.0, "published"),
+    ("replaced, tight bound", 2.0, "tight"),
 ):
     costs = [epsilon(ledger(size, sigma), DELTA, accountant) for sigma in noise]
     axes.plot(noise, costs, "o-", label=label)

@@ -37,7 +37,7 @@ from dperm.audit.draws import UNTOUCHED
 from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Recorder
 from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.privacy import noise
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Ledger
 from dperm.privacy.noise import streams
@@ -157,10 +157,8 @@ class Subject:
 
     @cached_property
     def audits(self) -> list[tuple[Mechanism, Audit]]:
-        """Audits of the private mechanisms under strict noise, at small effort."""
-        return [
-            (m, Audit(m, **EFFORT)) for m in self.private if m.calibration == STRICT
-        ]
+        """Audits of the private mechanisms under tight noise, at small effort."""
+        return [(m, Audit(m, **EFFORT)) for m in self.private if m.calibration == TIGHT]
 
 
 @dataclass(frozen=True)
@@ -208,7 +206,7 @@ def _ledger(subject: Subject) -> None:
     """Its ledger costs what was asked for; without noise it costs infinity."""
     for m in subject.all:
         assert m.ledger.events and all(event.count > 0 for event in m.ledger.events)
-        if m.calibration == STRICT and not is_open(m.ledger):
+        if m.calibration == TIGHT and not is_open(m.ledger):
             assert m.true <= m.epsilon * (1 + 1e-3), f"{m.name} costs {m.true:g}"
     assert _cost_of_none(subject) == math.inf, (
         "without noise it says that it costs less"
@@ -223,7 +221,7 @@ def _cost_of_none(subject: Subject) -> float:
     kind = registry.family(module)
     ledger: Ledger
     if kind == "batched":
-        ledger = module.ledger(m.setting["problem"], 3, 0.0, options, STRICT)
+        ledger = module.ledger(m.setting["problem"], 3, 0.0, options, TIGHT)
     elif kind == "full_batch":
         ledger = module.ledger(Scaled(m.setting["problem"]), 0.0, options)
     elif kind == "single_pass":
@@ -232,12 +230,12 @@ def _cost_of_none(subject: Subject) -> float:
     else:
         problem = Shape(n=6, p=4, loss="least_squares")
         small = problem.problem(problem.records())
-        ledger = module.noise(small, 3, options, math.inf, DELTA, STRICT).ledger
+        ledger = module.noise(small, 3, options, math.inf, DELTA, TIGHT).ledger
     return true_epsilon(ledger, DELTA)
 
 
 def _audited(name: str) -> Callable[[Subject], None]:
-    """A check of the audit, of every mechanism under strict noise."""
+    """A check of the audit, of every mechanism under tight noise."""
 
     def check(subject: Subject) -> None:
         for m, audit in subject.audits:

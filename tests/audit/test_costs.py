@@ -8,10 +8,10 @@ from dperm.audit.checks import Audit
 from dperm.audit.costs import MAX_FLIP_CHANCE, PairRelease, composed, run_epsilon
 from dperm.audit.pairs import pairs
 from dperm.audit.replay import Replay
-from dperm.privacy.accountants import strict as accountant
+from dperm.privacy.accountants import tight as accountant
 
 from .test_replay import loud_pair
-from .test_solvers import BRIEF, strict
+from .test_solvers import BRIEF, tight
 
 
 def test_many_releases_are_composed():
@@ -38,13 +38,13 @@ def test_many_releases_are_composed():
     ],
 )
 def test_most_of_a_ledger_is_reached(stem, least):
-    m = strict(stem)
+    m = tight(stem)
     assert least < Audit(m, neighbours=16, runs=12).lower / m.true <= 1 + 1e-6
 
 
 def test_the_chance_that_noise_decides_a_selection_counts_against_delta(monkeypatch):
     """Where it may well decide, nothing after the selection counts."""
-    m = strict("dp_gcd")
+    m = tight("dp_gcd")
 
     def bound(chance):
         monkeypatch.setattr(Replay, "upset", lambda *_: chance)
@@ -55,7 +55,7 @@ def test_the_chance_that_noise_decides_a_selection_counts_against_delta(monkeypa
 
 def test_the_least_shift_of_all_histories_counts():
     """A release that moves less after some histories costs less."""
-    m, later = strict("dp_cd"), strict("dp_gd")
+    m, later = tight("dp_cd"), tight("dp_gd")
     assert run_epsilon(m, loud_pair(m), [1, 2]) == pytest.approx(m.true, rel=1e-6)
     ranges = []
     for pair in pairs(later, 8):
@@ -66,7 +66,7 @@ def test_the_least_shift_of_all_histories_counts():
 
 
 def test_records_that_are_not_alike_have_no_law_under_sampling():
-    m = strict("dp_sgd")
+    m = tight("dp_sgd")
     assert run_epsilon(m, loud_pair(m), [1, 2]) == 0
 
 
@@ -77,13 +77,13 @@ def test_records_that_are_not_alike_have_no_law_under_sampling():
     ("stem", "factor"), [("dp_cd", 0.98), ("dp_cd", 1.02), ("dp_gcd", 0.9)]
 )
 def test_prices_are_held(monkeypatch, stem, factor):
-    right, m = accountant.epsilon, strict(stem)
+    right, m = accountant.epsilon, tight(stem)
     assert not Audit(replace(m), **BRIEF).epsilon().caught
     wrong = lambda ledger, delta: factor * right(ledger, delta)  # noqa: E731
     monkeypatch.setattr(accountant, "epsilon", wrong)
     assert Audit(replace(m), **BRIEF).epsilon().caught  # it knows no price yet
 
 
-def test_strict_noise_that_is_less_than_was_asked_for_is_caught():
-    found = Audit(replace(strict("dp_cd"), epsilon=0.9), **BRIEF).epsilon()
+def test_tight_noise_that_is_less_than_was_asked_for_is_caught():
+    found = Audit(replace(tight("dp_cd"), epsilon=0.9), **BRIEF).epsilon()
     assert found.caught and found.note.endswith("0.9 was asked for")

@@ -15,7 +15,7 @@ from dperm.privacy.mechanisms.sketch import GaussianSketch
 from dperm.privacy.noise import listening, streams
 from dperm.solvers.full_batch.secret import isometric
 
-from .test_solvers import named, strict, subjects
+from .test_solvers import named, subjects, tight
 
 CALLS = {
     "gaussian": lambda own: noise.gaussian(own.noise, (2, 3)),
@@ -94,7 +94,7 @@ def loud_pair(m, size=INFLUENTIAL):
 
 def test_shifts_are_those_of_the_proof():
     """DP-CD: the loudest neighbours need exactly 2 C_j / n, in units of the noise."""
-    m = strict("dp_cd")
+    m = tight("dp_cd")
     coupling = Replay(m, loud_pair(m), 9).couple()
     assert [shift.step for shift in coupling.shifts] == [1, 2, 3, 4]
     for shift in coupling.shifts:
@@ -103,7 +103,7 @@ def test_shifts_are_those_of_the_proof():
 
 
 def test_what_no_noise_repeats_is_infinite():
-    m = strict("dp_cd")
+    m = tight("dp_cd")
 
     def follow(run):
         return (np.append(view, run.problem.A[0, 0]) for view in m.follow(run))
@@ -113,18 +113,18 @@ def test_what_no_noise_repeats_is_infinite():
 
 
 def test_margins_of_a_selection_are_its_sensitivity():
-    shifts = Audit(strict("dp_gcd"), neighbours=6).margins
+    shifts = Audit(tight("dp_gcd"), neighbours=6).margins
     assert max(shift.ratio for shift in shifts) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_an_entry_that_wins_without_its_noise_is_no_fault():
     """Noise inside a score's modulus may lower it: then more than one wins so."""
-    every = [m for m in subjects(named("dp_gcd")) if m.calibration == "paper"]
+    every = [m for m in subjects(named("dp_gcd")) if m.calibration == "published"]
     assert every and not any(Audit(m).sensitivity().caught for m in every)
 
 
 def test_a_sketch_is_repeated_by_rows_of_the_same_gram_matrix():
-    m = strict("hessian_mixing")
+    m = tight("hessian_mixing")
     zero = AuditData(0 * m.base.X, m.base.y)
     one, two = (
         np.array([INFLUENTIAL, INFLUENTIAL]),

@@ -16,7 +16,7 @@ from dperm.audit.solvers import NoSubjectError, mechanisms
 from dperm.estimators import audited, methods
 from dperm.solvers import registry
 from dperm.solvers.full_batch import hessian_mixing
-from mutants.operators import KINDS, SLIPS, planted, strict
+from mutants.operators import KINDS, SLIPS, planted, tight
 from subjects import subjects
 
 ROOT = Path(__file__).parents[2]
@@ -58,8 +58,8 @@ def test_every_private_solver_has_a_subject(path):
         assert found == []
         return
     family = registry.family(module)
-    printed = {"paper"} if family != "full_batch" else set()
-    assert {m.calibration for m in found} == {"strict"} | printed
+    printed = {"published"} if family != "full_batch" else set()
+    assert {m.calibration for m in found} == {"tight"} | printed
     assert len({(m.name, m.calibration) for m in found}) == len(found)
     if family == "batched" and path.stem == algorithm:
         names = " ".join(m.name for m in found)
@@ -77,7 +77,7 @@ def test_a_solver_without_a_subject_is_a_failure(monkeypatch):
 def test_no_shift_costs_more_than_a_ledger(path):
     """What else an audit checks is in the contract of all solvers."""
     for m in subjects(path):
-        if m.calibration == "strict":
+        if m.calibration == "tight":
             assert not Audit(m, **BRIEF).epsilon().caught, m.name
 
 
@@ -107,7 +107,14 @@ def test_the_tables_of_the_last_run_catch_no_solver():
 
 # --- what is broken -------------------------------------------------------------------
 
-DAY = ("lanes", "sampled lanes", "Gumbel selection", "stream", "fit", "best of several")
+DAY = (
+    "batches",
+    "sampled batches",
+    "Gumbel selection",
+    "stream",
+    "fit",
+    "best of several",
+)
 
 
 @pytest.mark.parametrize("slip", SLIPS)
@@ -122,7 +129,7 @@ def test_slips_at_the_seams_are_caught(kind, slip):
 def test_an_audit_in_which_nothing_moves_has_failed():
     """A run that looks at no record keeps any ledger, and proves nothing."""
 
-    sound = strict("dp_cd")
+    sound = tight("dp_cd")
     m = replace(sound, begin=lambda data, own: sound.begin(sound.base, own))
     finding = Audit(m, **BRIEF).sensitivity()
     assert finding.caught and finding.note == BLIND

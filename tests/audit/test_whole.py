@@ -12,7 +12,7 @@ from dperm.audit.checks import Audit
 from dperm.audit.mechanism import DELTA
 from dperm.audit.solvers import mechanisms
 from dperm.estimators import audited, doors, estimators, guarantee
-from dperm.privacy.accountants import strict as accountant
+from dperm.privacy.accountants import tight as accountant
 from dperm.problems import door
 from dperm.solvers.single_pass import phased_sgd
 
@@ -117,7 +117,7 @@ def test_a_budget_that_forgets_is_seen(monkeypatch):
 
 
 def test_every_solver_has_other_noise_for_another_target():
-    (m,) = mechanisms("dp_cd", "dp_cd", {}, ("strict",), varied=False)
+    (m,) = mechanisms("dp_cd", "dp_cd", {}, ("tight",), varied=False)
     assert not Audit(m).target().caught
     sound = m.calibrated
     stale = replace(m, calibrated=lambda epsilon, delta: sound(epsilon, DELTA))
@@ -125,7 +125,7 @@ def test_every_solver_has_other_noise_for_another_target():
 
 
 def test_a_price_that_forgets_delta_is_seen(monkeypatch):
-    (m,) = mechanisms("dp_cd", "dp_cd", {}, ("strict",), varied=False)
+    (m,) = mechanisms("dp_cd", "dp_cd", {}, ("tight",), varied=False)
     assert not Audit(m, **BRIEF).epsilon().caught
     right = accountant.epsilon
     stale = replace(m)
@@ -138,7 +138,7 @@ def test_a_price_that_forgets_delta_is_seen(monkeypatch):
 
 def test_a_step_above_its_bound_is_seen(monkeypatch):
     def curved():
-        every = mechanisms("phased_sgd", "phased_sgd", {}, ("strict",))
+        every = mechanisms("phased_sgd", "phased_sgd", {}, ("tight",))
         return next(m for m in every if m.name.endswith("long steps"))
 
     assert not Audit(curved(), **BRIEF).sensitivity().caught

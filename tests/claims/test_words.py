@@ -149,8 +149,8 @@ def test_rows_without_intervals_are_runs_and_slopes_are_power_laws():
 
 def test_of_reads_the_same_group_of_another_table():
     other = pd.concat([LEAD.assign(mean=80.0), LEAD.assign(problem="b")])
-    read = 'at(algorithm="DP-CD", of="strict")'
-    assert found(read, LEAD, {"problem": "a"}, {"strict": other}).value == 80
+    read = 'at(algorithm="DP-CD", of="tight")'
+    assert found(read, LEAD, {"problem": "a"}, {"tight": other}).value == 80
 
 
 def test_shape_is_the_exponent_over_another_curve_where_anything_was_learnt():

@@ -10,12 +10,12 @@ from dperm.privacy.noise import streams
 from dperm.solvers import registry
 from dperm.solvers.scales import declared
 
-LANE = {"passes": 2, "step": 1.0, "clip": 1.0}
+BATCHED = {"passes": 2, "step": 1.0, "clip": 1.0}
 SETTINGS = {
     "dp_gd": {"steps": 3},
     "objective_perturbation": {"curvature": 0.45},
     "moments": {},
-    **dict.fromkeys(("dp_svrg", "dp_sgd", "dp_cd"), LANE),
+    **dict.fromkeys(("dp_svrg", "dp_sgd", "dp_cd"), BATCHED),
     "dp_fw": {"steps": 3, "radius": 1.0},
 }
 
@@ -49,7 +49,7 @@ def test_declared_scales_are_in_no_guarantee(name, loss):
             assert given[0] == "n" and bool(moving) is known
             real = known and loss == "least_squares"
             assert ("root mean square of labels" in given) is real
-            if SETTINGS[name] is LANE:  # whose clips are in units of the scales
+            if SETTINGS[name] is BATCHED:  # whose clips are in units of the scales
                 assert ("coordinate smoothness M_j" in given) is known
 
 

@@ -14,7 +14,7 @@ from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
 from dperm.estimators import search
 from dperm.estimators.methods import method
 from dperm.estimators.search import clipped_loss, loss_bound, score_event, scored
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.noise import gaussian, listening, streams
 from dperm.privacy.private_selection import choice_epsilon

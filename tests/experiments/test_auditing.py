@@ -43,7 +43,7 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
 
 def test_a_solver_that_is_caught_leaves_its_table_and_ends_with_1(composed, tmp_path):
     made = CheckResult("noise", 0.0, 1.0, True, "none is drawn")
-    rows = pd.DataFrame([{"subject": "dp_cd", "calibration": "strict", **asdict(made)}])
+    rows = pd.DataFrame([{"subject": "dp_cd", "calibration": "tight", **asdict(made)}])
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
         patch.setattr(tables, "solver", lambda *_: iter([rows]))
         auditing.audit(composed("solver=dp_cd"))
@@ -66,7 +66,7 @@ def test_private_tuning_of_a_ledger_that_a_run_left(composed, monkeypatch, tmp_p
     def ledger(noise):
         return Ledger((Gaussian(1.0, noise, 16, "unit", "source"),))
 
-    one = calibrate(ledger, 1.0, 1e-6, "paper")
+    one = calibrate(ledger, 1.0, 1e-6, "published")
     folder = tmp_path / "smoke/dpcd/diabetes/dp_cd"
     folder.mkdir(parents=True)
     entry = {"passes": 2.0, "calibrated": one.to_dict()}
@@ -110,25 +110,25 @@ def priced(configured, capsys):
         said = capsys.readouterr().out
         split = [line.split() for line in said.splitlines() if line.strip()]
         first = [words[0] for words in split]
-        assert first.count("paper") <= 1 == first.count("strict")
+        assert first.count("published") <= 1 == first.count("tight")
         return said, dict(zip(first, split, strict=True))
 
     return run
 
 
 def test_what_is_not_private_costs_infinity(priced):
-    said, rows = priced("solver=fw", "setting.calibration=strict")
-    for kind in ("paper", "strict"):
+    said, rows = priced("solver=fw", "setting.calibration=tight")
+    for kind in ("published", "tight"):
         assert rows[kind][-2:] == ["inf"] * 2
     assert "NonPrivate x " in said
 
 
 def test_settings_reach_their_target(priced):
-    strict = "setting.calibration=strict"
-    said, rows = priced("solver=dp_cd", strict, "setting.noise_multiplier=0")
-    published, proved = (float(number) for number in rows["strict"][-2:])
+    tight = "setting.calibration=tight"
+    said, rows = priced("solver=dp_cd", tight, "setting.noise_multiplier=0")
+    published, proved = (float(number) for number in rows["tight"][-2:])
     assert proved == pytest.approx(4.0, rel=1e-4) and published > 4.0
-    assert float(rows["paper"][-2]) == pytest.approx(4.0, rel=1e-4)
+    assert float(rows["published"][-2]) == pytest.approx(4.0, rel=1e-4)
     assert rows["given"][-2:] == ["inf"] * 2
     given = "{n, standardisation of columns, coordinate smoothness M_j}"
     assert f"given public {given}" in said
@@ -139,8 +139,8 @@ def test_settings_reach_their_target(priced):
 
 @pytest.mark.parametrize("solver", ["dp_fw", "dp_bcfw"])
 def test_frank_wolfe_methods_say_their_own_scales(priced, solver):
-    said, rows = priced(f"solver={solver}", "setting.calibration=strict")
-    assert float(rows["strict"][-1]) == pytest.approx(4.0, rel=1e-2)
+    said, rows = priced(f"solver={solver}", "setting.calibration=tight")
+    assert float(rows["tight"][-1]) == pytest.approx(4.0, rel=1e-2)
     assert "public {n, standardisation of columns" in said
     assert "without that, infinite" in said
     assert "NoisyMax x " in said
@@ -161,7 +161,7 @@ def test_what_a_method_refuses_has_no_price(priced):
 @pytest.mark.parametrize("solver", ["dp_gd", "moments", "ada_ssp"])
 def test_methods_without_passes_are_priced_under_the_sound_accountant(priced, solver):
     said, rows = priced(f"solver={solver}", "setting.noise_multiplier=1000", passes=())
-    assert "paper" not in rows and "passes" not in said
-    assert float(rows["strict"][-1]) == pytest.approx(4.0, rel=1e-3)
+    assert "published" not in rows and "passes" not in said
+    assert float(rows["tight"][-1]) == pytest.approx(4.0, rel=1e-3)
     assert 0 < float(rows["given"][-1]) < 0.1
     assert "Gaussian x " in said and "public {n, standardisation of columns" in said

@@ -11,7 +11,7 @@ from dperm.experiments import auditing
 from dperm.workflow import manifest
 
 FINDING = {
-    "subject": "dp_cd", "calibration": "strict", "check": "noise",
+    "subject": "dp_cd", "calibration": "tight", "check": "noise",
     "measured": 0.5, "bound": 1.0, "caught": False, "note": "half of the bound",
 }  # fmt: skip
 

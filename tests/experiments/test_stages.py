@@ -26,7 +26,7 @@ from dperm.privacy.accounting import epsilon
 from dperm.privacy.events import Ledger
 from dperm.storage import files as store
 
-BOTH = "paper.calibrations=[paper,strict]"
+BOTH = "paper.calibrations=[published,tight]"
 SOLVERS = ["dp_cd", "dp_cd_priv", "dp_sgd"]
 
 
@@ -164,7 +164,7 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
         assert found["claimed_epsilon"] <= found["target_epsilon"]
         cost = epsilon(ledger, found["delta"], found["calibration"])
         assert cost == found["claimed_epsilon"]
-        assert epsilon(ledger, found["delta"], "strict") == found["true_epsilon"]
+        assert epsilon(ledger, found["delta"], "tight") == found["true_epsilon"]
 
 
 def test_entries_of_a_ledger_keep_their_order_whatever_is_asked_for(configured):
@@ -211,7 +211,7 @@ def test_settings_that_will_be_skipped_are_not_counted(configured, caplog):
 
 def test_ties_of_a_tuning_are_evaluated_where_anything_was_learnt():
     chosen = pd.DataFrame({
-        "calibration": ["paper"] * 4 + ["strict"] * 2,
+        "calibration": ["paper"] * 4 + ["tight"] * 2,
         "passes": [1.0, 2.0, 5.0, 9.0, 1.0, 2.0],
         "mean": [0.5, 0.2, 0.24, 0.3, 1.0, 1.0],
         "std": [0.1, 0.03, 0.02, 0.05, 0.0, 0.1],

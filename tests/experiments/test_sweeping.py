@@ -116,7 +116,10 @@ def test_seconds_of_a_point_add_up_over_its_rows(swept, monkeypatch):
 def tuned_to(config, objective):
     """What tuning of one solver left, as far as a sweep looks at it."""
     columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
-    row = dict.fromkeys(columns, 1.0) | {"calibration": "paper", "objective": objective}
+    row = dict.fromkeys(columns, 1.0) | {
+        "calibration": "published",
+        "objective": objective,
+    }
     path = Path(config.output.results, "dpcd/diabetes/dp_cd/tune.parquet")
     store.write_table(path, pd.DataFrame([row]))
 

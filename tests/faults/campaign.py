@@ -222,7 +222,7 @@ def stored_file(campaign: Campaign) -> None:
         path
         for top in tops
         for path in sorted((campaign.folder / top).rglob("[!.]*"))
-        if path.is_file() and "lanes" not in path.parts
+        if path.is_file() and "parts" not in path.parts
     ]
     path = chance.choice(paths)
     content = path.read_bytes()

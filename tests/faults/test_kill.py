@@ -141,7 +141,7 @@ def test_a_full_disk(prepared, undisturbed, mounted):
     folder = mounted("size=160k")
     (prepared.folder / "results").symlink_to(folder)
     told(prepared.run("tune"), "settings.*No space left|No space left.*settings")
-    settings = [path for path in folder.rglob("*.parquet") if "lanes" in path.parts]
+    settings = [path for path in folder.rglob("*.parquet") if "parts" in path.parts]
     kept = sum(len(pd.read_parquet(path)) for path in settings)
     assert kept > 0
     assert not [path for path in folder.rglob(".*") if path.name != ".lock"]

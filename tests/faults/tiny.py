@@ -16,7 +16,7 @@ PAPER = {
     "name": "tiny",
     "problems": ["diabetes"],
     "small_problems": ["diabetes"],
-    "calibrations": ["paper"],
+    "calibrations": ["published"],
     "replicates": 10,
     "fresh": 3,
     "runs": {
@@ -91,7 +91,7 @@ class Project:
                 columns=PROVENANCE, errors="ignore"
             )
             for file in sorted((self.folder / path).rglob("*.parquet"))
-            if "lanes" not in file.parts
+            if "parts" not in file.parts
         }
 
     def leftovers(self) -> list[str]:

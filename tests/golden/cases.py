@@ -120,7 +120,7 @@ def setting_weights(name: str, problem: Problem, settings: str) -> np.ndarray:
     """Weights (L, p) after a few hundred steps in three pieces."""
     module, options = read(name)
     step, clip = (np.array(values) for values in SETTINGS[settings])
-    side = BatchedSettings(step, clip, 0.7, "paper")
+    side = BatchedSettings(step, clip, 0.7, "published")
     run = module.Run(problem, side, streams(SEED), options, total=STEPS)
     for count in (1, 100, STEPS - 101):
         run.advance(count)
@@ -131,7 +131,7 @@ def frank_wolfe_weights(name: str) -> np.ndarray:
     """Weights after sixty steps under the published noise."""
     module, options = read(name)
     problem = dense("least_squares", Penalty())
-    made = module.noise(problem, 60, options, 5.0, DELTA, "paper")
+    made = module.noise(problem, 60, options, 5.0, DELTA, "published")
     with module.Run(problem, streams(SEED), options, made) as run:
         run.advance(60)
         return np.array(run.weights)
@@ -150,7 +150,7 @@ def stream_weights(name: str, calibration: str) -> np.ndarray:
 
 
 def fit_weights(name: str) -> np.ndarray:
-    """Weights (2, p) of two runs of a method under strict noise."""
+    """Weights (2, p) of two runs of a method under tight noise."""
     from dperm.solvers.full_batch.scaled import Scaled
 
     module, options = read(name)
@@ -175,7 +175,7 @@ def weights() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     for name in FRANK_WOLFE:
         yield f"{name}/dense", partial(frank_wolfe_weights, name)
     for name in STREAMS:
-        for kind in ("paper", "strict"):
+        for kind in ("published", "tight"):
             yield f"{name}/{kind}", partial(stream_weights, name, kind)
     for name in FITS:
         yield f"{name}/dense", partial(fit_weights, name)
@@ -217,12 +217,12 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
         "sampled and gaussian": (drawn, gaussian(9.0)),
     }
     for name, events in [*((k, (v,)) for k, v in made.items()), *mixed.items()]:
-        yield f"strict/{name}", partial(true_epsilon, Ledger(events), DELTA)
+        yield f"tight/{name}", partial(true_epsilon, Ledger(events), DELTA)
     many = Ledger((gaussian(10.0),))
     yield "tuned/logarithmic", partial(tuned_epsilon, many, DELTA, 200)
     problem = dense("logistic", SMOOTH)
     for name in ("dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_svrg", "dp_skgd_nice4"):
-        for kind in ("paper", "strict"):
+        for kind in ("published", "tight"):
             yield f"{kind}/{name}", partial(priced, problem, name, kind)
     for name in ("ada_ssp", "dp_selection", "hessian_mixing", "objective_perturbation"):
         yield f"fit/{name}", partial(fit_priced, name)
@@ -243,7 +243,7 @@ def fit_priced(name: str) -> list[float]:
     at = Scaled(dense(FITS[name], SMOOTH))
     found = calibrate(
         lambda multiplier: module.ledger(at, multiplier, options),
-        *(EPSILON, DELTA, "strict"),
+        *(EPSILON, DELTA, "tight"),
     )
     return [found.noise_multiplier, found.true_epsilon]
 

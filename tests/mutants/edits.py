@@ -213,7 +213,7 @@ EDITS = (
     plant("phased_noise_falls", "phased_sgd", "noise falls faster than the steps",
         "phased_sgd:Run.releases", "scale = self.deviation / {{4 => 8}}**phase",
     ),
-    plant("strict_one_less", "dp_cd", "strict composition counts T - 1", "_composed_mu",
+    plant("tight_one_less", "dp_cd", "tight composition counts T - 1", "_composed_mu",
         "sum({{event.count => "
         "max(event.count - 1, 1)}} / event.noise_multiplier**2 for event in events)",
     ),
@@ -340,7 +340,7 @@ EDITS = (
         "(ledger_of(1.0), delta)}}",
     ),
     plant("epsilon_without_delta", "dp_cd", "a saved price serves every delta",
-        "strict:epsilon",
+        "tight:epsilon",
         "{{return _priced(ledger, delta, composed_epsilon) => "
         "return vars(epsilon).setdefault("
         "ledger, _priced(ledger, delta, composed_epsilon))}}",

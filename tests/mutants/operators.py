@@ -170,30 +170,30 @@ def planted(name: str, m: Mechanism) -> Mechanism | None:
 SOLVERS = Path(__file__).parents[2] / "conf/solver"
 
 
-def strict(name: str) -> Mechanism:
-    """A solver's first mechanism under strict noise."""
+def tight(name: str) -> Mechanism:
+    """A solver's first mechanism under tight noise."""
     every = subjects(SOLVERS / f"{name}.yaml")
-    return next(m for m in every if m.calibration == "strict")
+    return next(m for m in every if m.calibration == "tight")
 
 
 KINDS: dict[str, Callable[[], Mechanism]] = {
-    "lanes": partial(strict, "dp_cd"),
-    "private constants": partial(strict, "dp_cd_priv"),
-    "sampled lanes": partial(strict, "dp_sgd"),
-    "two releases": partial(strict, "dp_svrg"),
-    "Laplace selection": partial(strict, "dp_gcd"),
-    "Gumbel selection": partial(strict, "dp_gcd_gumbel"),
-    "Frank-Wolfe": partial(strict, "dp_fw"),
-    "sketched features": partial(strict, "dp_bcfw"),
-    "stream": partial(strict, "sco_dp_sgd"),
-    "tree of a stream": partial(strict, "noisy_sfw"),
-    "phases of a stream": partial(strict, "phased_sgd"),
-    "stream that selects": partial(strict, "sco_dp_fw"),
-    "fit": partial(strict, "dp_gd"),
-    "sampled fit": partial(strict, "dp_minibatch"),
-    "best of several": partial(strict, "dp_selection"),
-    "sketched rows": partial(strict, "hessian_mixing"),
-    "perturbed objective": partial(strict, "objective_perturbation"),
+    "batches": partial(tight, "dp_cd"),
+    "private constants": partial(tight, "dp_cd_priv"),
+    "sampled batches": partial(tight, "dp_sgd"),
+    "two releases": partial(tight, "dp_svrg"),
+    "Laplace selection": partial(tight, "dp_gcd"),
+    "Gumbel selection": partial(tight, "dp_gcd_gumbel"),
+    "Frank-Wolfe": partial(tight, "dp_fw"),
+    "sketched features": partial(tight, "dp_bcfw"),
+    "stream": partial(tight, "sco_dp_sgd"),
+    "tree of a stream": partial(tight, "noisy_sfw"),
+    "phases of a stream": partial(tight, "phased_sgd"),
+    "stream that selects": partial(tight, "sco_dp_fw"),
+    "fit": partial(tight, "dp_gd"),
+    "sampled fit": partial(tight, "dp_minibatch"),
+    "best of several": partial(tight, "dp_selection"),
+    "sketched rows": partial(tight, "hessian_mixing"),
+    "perturbed objective": partial(tight, "objective_perturbation"),
     "classifier": lambda: audited.mechanisms("dp_gd")[0],
     "regression": lambda: audited.mechanisms("dp_cd")[-1],
     "search": lambda: audited.search(False),

@@ -51,7 +51,7 @@ def digest(bug: Any) -> str:
 
 
 def subjects(name: str) -> list[Any]:
-    """The strict mechanisms of a solver and its estimators, or of the search."""
+    """The tight mechanisms of a solver and its estimators, or of the search."""
     from dperm.audit.solvers import mechanisms
     from dperm.estimators import audited
 
@@ -59,9 +59,9 @@ def subjects(name: str) -> list[Any]:
         return [audited.search(False), audited.search(True)]
     if name == MINE:
         sys.path.append(str(ROOT / "docs/examples/mine"))
-        return mechanisms(MINE, MINE, {}, ("strict",))
+        return mechanisms(MINE, MINE, {}, ("tight",))
     found: Any = OmegaConf.to_container(OmegaConf.load(yaml_of(name)))
-    given = (name, found["algorithm"], found.get("options", {}), ("strict",))
+    given = (name, found["algorithm"], found.get("options", {}), ("tight",))
     return [*mechanisms(*given), *audited.mechanisms(name)]
 
 

@@ -50,7 +50,7 @@ from dperm.privacy.events import Ledger, SampledGaussian
 def ledger(noise):
     return Ledger((SampledGaussian(1.0, noise, 5000, "", "", 1, 569),))
 
-print(calibrate(ledger, 1.0, 1e-6, "strict").noise_multiplier.hex())
+print(calibrate(ledger, 1.0, 1e-6, "tight").noise_multiplier.hex())
 """
 NARROW = {"NUMBA_CPU_FEATURES": ""}  # those of ``NUMBA_CPU_NAME`` only
 

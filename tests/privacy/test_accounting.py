@@ -19,7 +19,7 @@ from scipy import integrate
 from scipy.stats import norm
 
 from dperm.privacy.accountants.published import ORDERS
-from dperm.privacy.accountants.strict import (
+from dperm.privacy.accountants.tight import (
     gaussian_delta,
     gaussian_epsilon,
     laplace_delta,
@@ -110,7 +110,7 @@ def test_the_sampling_bound_holds_for_every_small_data_set(n, batch):
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-10])
 @pytest.mark.parametrize("mu", [0.01, 0.3, 2.0, 15.0])
-def test_strict_gaussians_meet_dp_accounting(mu, delta):
+def test_tight_gaussians_meet_dp_accounting(mu, delta):
     theirs = get_epsilon_gaussian(1 / mu, delta)
     assert gaussian_epsilon(mu, delta) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
     assert true_epsilon(gaussian(5 / mu, 25), delta) == gaussian_epsilon(mu, delta)
@@ -134,7 +134,7 @@ def test_paper_sampled_meets_dp_accounting(n, batch, sigma, count, delta, beside
         theirs.compose(GaussianDpEvent(beside), 3)
         ledger += gaussian(beside, 3)
     expected = theirs.get_epsilon(delta)
-    assert epsilon(ledger, delta, "paper") == pytest.approx(expected, rel=1e-12)
+    assert epsilon(ledger, delta, "published") == pytest.approx(expected, rel=1e-12)
 
 
 def test_mixtures_meet_dp_accounting():
@@ -172,8 +172,8 @@ def test_sampled_gaussians_cost_more_than_their_pair_in_either_direction(
 
 def test_paper_adds_pure_epsilons_of_the_published_sensitivity():
     ledger = laplace(20.0, 3, published_sensitivity=2.0)
-    rest = epsilon(gaussian(30.0, 9), DELTA, "paper")
-    both = epsilon(ledger + gaussian(30.0, 9), DELTA, "paper")
+    rest = epsilon(gaussian(30.0, 9), DELTA, "published")
+    both = epsilon(ledger + gaussian(30.0, 9), DELTA, "published")
     assert both == pytest.approx(0.3 + rest)
     assert true_epsilon(ledger, DELTA) == true_epsilon(laplace(20.0, 3), DELTA)
 

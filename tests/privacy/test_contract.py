@@ -27,7 +27,7 @@ from scipy.optimize import minimize_scalar
 
 import dperm.privacy.mechanisms
 from dperm.privacy import NonPrivate, true_epsilon
-from dperm.privacy.accountants.strict import estimate, profile
+from dperm.privacy.accountants.tight import estimate, profile
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.calibration import Calibration, UnreachableTargetError, calibrate
 from dperm.privacy.events import (
@@ -140,8 +140,8 @@ class Kind(NamedTuple):
     event: Callable  # of noise and count
     noise: float
     count: int
-    strict: Callable[[Event], float]
-    paper: Callable[[Event], float] | None  # None where no paper prints a formula
+    tight: Callable[[Event], float]
+    published: Callable[[Event], float] | None  # None where no paper prints a formula
 
 
 KINDS = {
@@ -177,7 +177,7 @@ KINDS = {
         sketch_law, None),
 }  # fmt: skip
 each_kind = pytest.mark.parametrize("name", KINDS)
-each_calibration = pytest.mark.parametrize("calibration", ["paper", "strict"])
+each_calibration = pytest.mark.parametrize("calibration", ["published", "tight"])
 EXACT = ("Gaussian", "GaussianSketch", "PerturbedObjective")
 BY_ORDERS = ("GeneralisedGaussian", "NoisyMax gumbel", "TopK")
 
@@ -190,7 +190,7 @@ def made(name, noise=1.0, count=None):
 
 def prices(name):
     """The calibrations under which an event has a price."""
-    return ("paper", "strict") if KINDS[name].paper else ("strict",)
+    return ("published", "tight") if KINDS[name].published else ("tight",)
 
 
 def test_every_kind_of_event_is_held():
@@ -206,11 +206,11 @@ def test_every_kind_of_event_is_held():
 
 
 @each_kind
-def test_the_strict_price_is_that_of_a_second_accountant(name):
+def test_the_tight_price_is_that_of_a_second_accountant(name):
     """From above, within what a grid costs; one count less costs clearly less."""
     ledger = made(name)
     tolerance = 1e-6 if name in EXACT else 1e-4 if name in BY_ORDERS else 2e-3
-    expected = KINDS[name].strict(ledger.events[0])
+    expected = KINDS[name].tight(ledger.events[0])
     found = true_epsilon(ledger, DELTA)
     assert found == pytest.approx(expected, rel=tolerance)
     assert found >= expected * (1 - (5e-4 if name == "SampledGaussian" else 1e-4))
@@ -221,13 +221,13 @@ def test_the_strict_price_is_that_of_a_second_accountant(name):
 
 @each_kind
 def test_the_paper_price_is_the_printed_formula(name):
-    ledger, formula = made(name), KINDS[name].paper
+    ledger, formula = made(name), KINDS[name].published
     if formula is None:
         with pytest.raises(UnsupportedEventError, match="no published cost"):
-            epsilon(ledger, DELTA, "paper")
+            epsilon(ledger, DELTA, "published")
     else:
         expected = formula(ledger.events[0])
-        assert epsilon(ledger, DELTA, "paper") == pytest.approx(expected, rel=1e-9)
+        assert epsilon(ledger, DELTA, "published") == pytest.approx(expected, rel=1e-9)
 
 
 @each_kind
@@ -244,7 +244,7 @@ def test_prices_fall_with_noise_and_delta_and_rise_with_counts(name):
                 epsilon(made(name, noise / 2, count), DELTA, calibration) > 1.3 * cost
             )
             deltas = [epsilon(usual, d, calibration) for d in (1e-2, DELTA, 1e-9)]
-            if calibration == "paper" and name == "Laplace":
+            if calibration == "published" and name == "Laplace":
                 assert deltas[0] == deltas[1] == deltas[2]
             else:
                 assert deltas[0] < deltas[1] < deltas[2]
@@ -303,7 +303,7 @@ def test_the_estimate_of_searches_is_near_the_price(name):
 def test_calibration_is_the_inverse_of_the_price(name, target):
     """Never above the target, and with hardly less noise above it."""
     for calibration in prices(name):
-        tolerance = 1e-6 if calibration == "paper" or name in EXACT else 1e-3
+        tolerance = 1e-6 if calibration == "published" or name in EXACT else 1e-3
         found = calibrate(lambda z: made(name, z), target, DELTA, calibration)
         assert found.ledger == made(name, found.noise_multiplier)
         assert found.claimed_epsilon == epsilon(found.ledger, DELTA, calibration)
@@ -347,9 +347,9 @@ def test_what_is_not_private_and_what_is_not_released(calibration):
 def test_delta_must_be_a_probability(delta):
     for ledger, target in ((made("Gaussian"), 1.0), (Ledger(), math.inf)):
         with pytest.raises(ValueError, match="delta"):
-            epsilon(ledger, delta, "paper")
+            epsilon(ledger, delta, "published")
         with pytest.raises(ValueError, match="delta"):
-            calibrate(lambda z: made("Gaussian", z), target, delta, "strict")
+            calibrate(lambda z: made("Gaussian", z), target, delta, "tight")
 
 
 def test_calibrations_are_named():
@@ -357,7 +357,7 @@ def test_calibrations_are_named():
         epsilon,
         lambda ledger, *rest: calibrate(lambda z: ledger, 1.0, *rest),
     ):
-        with pytest.raises(ValueError, match="expected one of paper, strict"):
+        with pytest.raises(ValueError, match="expected one of published, tight"):
             call(made("Gaussian"), DELTA, "loose")
 
 
@@ -369,7 +369,7 @@ def test_a_new_event_is_refused_until_it_has_a_price(monkeypatch):
         """No accountant knows it."""
 
     ledger = Ledger((Novel(1.0, 4.0, 2, *NAMED),))
-    for calibration in ("paper", "strict"):
+    for calibration in ("published", "tight"):
         with pytest.raises(UnsupportedEventError, match="Novel"):
             epsilon(ledger, DELTA, calibration)
     profile.register(Novel, profile.dispatch(Laplace))

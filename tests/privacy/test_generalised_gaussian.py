@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dperm.privacy.accountants.strict import gaussian_epsilon, profile
+from dperm.privacy.accountants.tight import gaussian_epsilon, profile
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Ledger, LedgerError
 from dperm.privacy.mechanisms import generalised_gaussian as gg
@@ -101,14 +101,14 @@ def test_the_profile_against_numbers(r):
 def test_calibrations(q, target):
     d, delta = 20, 1e-6
     kappa, r = gg.regularity(q, d), gg.smooth_order(q, d)
-    paper = gg.noise_multiplier(q, d, target, delta, "paper")
+    paper = gg.noise_multiplier(q, d, target, delta, "published")
     assert paper == pytest.approx(math.sqrt(2 * kappa * math.log(1 / delta)) / target)
-    strict = gg.noise_multiplier(q, d, target, delta, "strict")
-    assert gg.strict_epsilon(r, kappa, strict, delta) <= target
-    assert gg.strict_epsilon(r, kappa, strict * (1 - 1e-5), delta) > target
-    found = true_epsilon(event(strict, r, kappa), delta)
+    tight = gg.noise_multiplier(q, d, target, delta, "tight")
+    assert gg.tight_epsilon(r, kappa, tight, delta) <= target
+    assert gg.tight_epsilon(r, kappa, tight * (1 - 1e-5), delta) > target
+    found = true_epsilon(event(tight, r, kappa), delta)
     assert found == pytest.approx(target, rel=3e-4)
-    assert gg.noise_multiplier(q, d, math.inf, delta, "strict") == 0.0
+    assert gg.noise_multiplier(q, d, math.inf, delta, "tight") == 0.0
 
 
 def test_corollary_is_not_what_its_proof_gives():
@@ -118,9 +118,9 @@ def test_corollary_is_not_what_its_proof_gives():
     for kappa in (1.0, 4.0, 25.0):
         noise = math.sqrt(2 * kappa * math.log(1 / delta))
         assert gg.proof_epsilon(kappa, noise, delta) == pytest.approx(1.0368, abs=1e-4)
-        found = gg.strict_epsilon(3.0, kappa, noise, delta)
+        found = gg.tight_epsilon(3.0, kappa, noise, delta)
         assert found == pytest.approx(0.872, abs=5e-4)
-        assert gg.strict_epsilon(3.0, kappa, noise / 4, delta) == pytest.approx(
+        assert gg.tight_epsilon(3.0, kappa, noise / 4, delta) == pytest.approx(
             4.18, abs=5e-3
         )
     noise = math.sqrt(2 * math.log(1 / delta))

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from dperm.privacy.accountants.pld import composed_epsilon
-from dperm.privacy.accountants.strict import profile
+from dperm.privacy.accountants.tight import profile
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Ledger
 from dperm.privacy.mechanisms.perturbed_objective import (

@@ -16,7 +16,7 @@ from dperm.privacy.accountants.pld import (
     epsilon_on_grid,
     largest_losses,
 )
-from dperm.privacy.accountants.strict import (
+from dperm.privacy.accountants.tight import (
     gaussian_delta,
     gaussian_epsilon,
     laplace_delta,

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from dperm.privacy.accountants.sampled_renyi import renyi_curve
-from dperm.privacy.accountants.strict import (
+from dperm.privacy.accountants.tight import (
     converted,
     gaussian_delta,
     gaussian_epsilon,
@@ -36,7 +36,7 @@ DELTA = 1 / 45312**2
 
 def test_the_share_that_is_left_for_a_run():
     """3.9 runs leave each 0.756 of the budget at epsilon 1 (worked out by hand)."""
-    one = calibrate(gaussian, 1.0, DELTA, "strict").noise_multiplier
+    one = calibrate(gaussian, 1.0, DELTA, "tight").noise_multiplier
     (every,) = calibrate_choice([gaussian], 1.0, DELTA)
     assert one / every == pytest.approx(0.756, abs=1e-3)
     assert 0.999 < choice_epsilon([gaussian(every)], DELTA) <= 1

@@ -50,7 +50,7 @@ SKETCHES = {n: case.made for n, case in CASES.items() if case.algorithm == "dp_s
 def test_a_ledger_states_what_is_drawn(module, options, events):
     problem = make_problem("logistic", "l2")
     made = module.Options(**options)
-    found = module.ledger(problem, 120, 0.7, made, "strict").events
+    found = module.ledger(problem, 120, 0.7, made, "tight").events
     assert len(found) == len(events)
     for one, (kind, count, multiplier, batch) in zip(found, events, strict=True):
         assert (type(one).__name__, one.count) == (kind, count)
@@ -197,9 +197,7 @@ def test_an_epoch_that_is_not_whole_costs_a_whole_one():
 # --- DP-GCD: scores -------------------------------------------------------------------
 
 
-def greedy(
-    problem, clip, multiplier, calibration="strict", seed=0, step=0.0, **options
-):
+def greedy(problem, clip, multiplier, calibration="tight", seed=0, step=0.0, **options):
     """A run of one setting, which stays at w = 0 if its step is 0."""
     settings = BatchedSettings(
         np.full(1, step), np.full(1, clip), multiplier, calibration
@@ -248,8 +246,8 @@ def test_where_noise_inside_a_rule_has_a_bound(penalty, rule, standard, sound):
     X, y = raw_data("logistic")
     X = X / np.sqrt((X**2).mean(axis=0)) if standard else X
     problem = build("x", X, y, "logistic", PENALTIES[penalty], 1.0, 1e-4)
-    cases = (("laplace", "paper", sound), ("laplace", "strict", True),
-             ("gumbel", "paper", True))  # fmt: skip
+    cases = (("laplace", "published", sound), ("laplace", "tight", True),
+             ("gumbel", "published", True))  # fmt: skip
     for noise, kind, expected in cases:
         options = dp_gcd.Options(rule=rule, noise=noise)
         ledger = dp_gcd.ledger(problem, 3, 20.0, options, kind)
@@ -313,13 +311,13 @@ def chance_of_first(level, calibration):
 @pytest.mark.long
 def test_noise_inside_an_l1_rule_loses_more_than_two_epsilon_and_on_the_score_not():
     """Slip 1c: 0.0101 and 0.0020, a loss of about 1.6 where 0.6 is claimed."""
-    first, second = (chance_of_first(LEVEL + by, "paper") for by in (0, 0.01))
+    first, second = (chance_of_first(LEVEL + by, "published") for by in (0, 0.01))
     assert first == pytest.approx(0.0101, abs=0.002)
     assert second == pytest.approx(0.0020, abs=0.0009)
     assert 1.0 < np.log(first / second) < 2.4
     exact = 4.6 * (np.exp(PURE) - 1)  # P = exp(-c) turns into exp(-c exp(epsilon'))
     assert exact == pytest.approx(1.6, abs=0.02)
     # noise on the score: within 2 epsilon', up to sampling error
-    first, second = (chance_of_first(LEVEL + by, "strict") for by in (0, 0.01))
+    first, second = (chance_of_first(LEVEL + by, "tight") for by in (0, 0.01))
     error = np.sqrt(1 / (first * TRIALS) + 1 / (second * TRIALS))
     assert abs(np.log(first / second)) < 2 * PURE + 3 * error

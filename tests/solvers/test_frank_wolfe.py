@@ -29,7 +29,7 @@ def made(name):
     return problem, module, module.Options(radius=3.0)
 
 
-def noise_of(name, calibration="strict", epsilon=5.0):
+def noise_of(name, calibration="tight", epsilon=5.0):
     problem, module, options = made(name)
     return module.noise(problem, STEPS, options, epsilon, DELTA, calibration)
 
@@ -49,14 +49,14 @@ def test_a_private_transcript_has_the_selections_its_ledger_counts(name):
 
 
 @pytest.mark.parametrize(
-    "calibration", ["paper", "stated", "scaled", "valid", "strict"]
+    "calibration", ["published", "stated", "scaled", "valid", "tight"]
 )
 @pytest.mark.parametrize("name", PRIVATE)
 def test_every_noise_says_what_it_truly_costs(name, calibration):
     """By a sound accountant; the sensitivity of a score is written out here."""
     problem, _, options = made(name)
     loud = noise_of(name, calibration, 50.0).true_epsilon
-    assert calibration != "strict" or loud <= 50.0 * (1 + 1e-6)
+    assert calibration != "tight" or loud <= 50.0 * (1 + 1e-6)
     noise = noise_of(name, calibration, 1.0)
     assert noise.true_epsilon >= true_epsilon(noise.ledger, DELTA) * (1 - 1e-9)
     selection = noise.ledger.events[0]
@@ -73,7 +73,7 @@ def test_every_noise_says_what_it_truly_costs(name, calibration):
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("calibration", ["none", "strict"])
+@pytest.mark.parametrize("calibration", ["none", "tight"])
 def test_without_noise_no_epsilon_is_claimed(name, calibration):
     problem, module, options = made(name)
     noise = noise_of(name, calibration, math.inf)
@@ -82,8 +82,8 @@ def test_without_noise_no_epsilon_is_claimed(name, calibration):
     assert noise.index_scale == noise.sketch_scale == 0
     assert true_epsilon(noise.ledger, DELTA) == noise.true_epsilon == math.inf
     if name not in PRIVATE:  # which never cost nothing
-        loud = module.ledger(problem, STEPS, 1e6, options, "paper")
-        assert accounting.epsilon(loud, DELTA, "paper") == math.inf
+        loud = module.ledger(problem, STEPS, 1e6, options, "published")
+        assert accounting.epsilon(loud, DELTA, "published") == math.inf
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -77,7 +77,7 @@ def heard(module, options, problem):
     def loud(kind, unit, order):
         return LOUD * rng.standard_normal(unit.shape)
 
-    settings = BatchedSettings(np.full(1, 0.5), np.ones(1), 1.0, "strict")
+    settings = BatchedSettings(np.full(1, 0.5), np.ones(1), 1.0, "tight")
     with noise.listening(loud):
         run = module.Run(problem, settings, streams(3), options, 1, P)
         found = []
@@ -101,7 +101,7 @@ def roots_of(module, options):
 
 
 def declared(module, options):
-    return set(module.ledger(problems()[0], 9, 1.0, options, "strict").given)
+    return set(module.ledger(problems()[0], 9, 1.0, options, "tight").given)
 
 
 def batched_solvers():
@@ -136,7 +136,7 @@ def test_sets_and_their_probabilities(module, options):
     assert (stated.IMPORTANCE in said) == (not np.allclose(one.q, other.q))
 
 
-@pytest.mark.parametrize("kind", ["paper", "stated", "scaled", "valid", "strict"])
+@pytest.mark.parametrize("kind", ["published", "stated", "scaled", "valid", "tight"])
 @pytest.mark.parametrize("module", [dp_fw, dp_bcfw])
 def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kind):
     options = module.Options()

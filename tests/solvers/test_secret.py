@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from dperm.privacy.accountants.strict import gaussian_delta
+from dperm.privacy.accountants.tight import gaussian_delta
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Gaussian, Ledger, SampledGaussian
 from dperm.privacy.mechanisms.noisy_max import TopK

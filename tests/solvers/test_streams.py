@@ -18,7 +18,7 @@ from dperm.solvers.single_pass.sources import KINDS, Coins, Rows, Signs, hard
 from solvers.test_twins import records
 
 INF, DELTA = math.inf, 1e-6
-STRICT, NONE = Target(1.0, DELTA, "strict"), Target(INF, DELTA, "none")
+TIGHT, NONE = Target(1.0, DELTA, "tight"), Target(INF, DELTA, "none")
 OPTIONS = [noisy_sfw.Options(), noisy_sfw.Options("consecutive", "all")]
 
 
@@ -51,7 +51,7 @@ def test_blocks_of_records_do_not_matter(monkeypatch):
     (x, y), setup = records(400, 5, 2.0), Setup("least_squares", 2.0, 5)
 
     def solved():
-        given = (setup, [STRICT, NONE], streams(3), Rows(x, y), 400, OPTIONS[0])
+        given = (setup, [TIGHT, NONE], streams(3), Rows(x, y), 400, OPTIONS[0])
         return noisy_sfw.Run(*given).solve()
 
     whole = solved()
@@ -72,13 +72,13 @@ def test_ledger_of_poly_sfw(n):
     composed = Ledger((NoisyMax(1.0, ratio, n - n // 2 + 1, "", ""),))
     printed = true_epsilon(composed, delta)
     assert 0.6 < printed < 1.0
-    paper, strict = (
+    published, tight = (
         noise_of("poly_sfw", setup, n, Target(1.0, delta, kind))
-        for kind in ("paper", "strict")
+        for kind in ("published", "tight")
     )
-    assert true_epsilon(paper.ledger, delta) < 0.3 * printed
-    assert 0.75 < true_epsilon(strict.ledger, delta) <= 1.0
-    assert 4.5 < paper.scales[1] / strict.scales[1] < 8
+    assert true_epsilon(published.ledger, delta) < 0.3 * printed
+    assert 0.75 < true_epsilon(tight.ledger, delta) <= 1.0
+    assert 4.5 < published.scales[1] / tight.scales[1] < 8
 
 
 def test_poly_sfw_charges_the_record_of_larger_epsilon():
@@ -112,15 +112,15 @@ def test_energies_are_sums():
 
 def test_what_a_method_cannot_run_on_is_refused():
     """A gradient of unit l_q norm may have an l_2 norm above one where p < 2."""
-    given = (Setup("linear", 2.0, 5), [STRICT], streams(1), Signs(5, 3))
+    given = (Setup("linear", 2.0, 5), [TIGHT], streams(1), Signs(5, 3))
     for refused, said in (
         (lambda: noisy_sfw.tree(255, OPTIONS[0]), "256 or more, found 255"),
         (
             lambda: poly_sfw.Run(*given, 400, poly_sfw.Options()),
             "p: expected 1, found 2",
         ),
-        (lambda: noise_of("phased_sgd", Setup("linear", 1.5, 5), 64, STRICT), "p: "),
-        (lambda: noise_of("phased_sgd", Setup("linear", 1.0, 5), 64, STRICT), "p: "),
+        (lambda: noise_of("phased_sgd", Setup("linear", 1.5, 5), 64, TIGHT), "p: "),
+        (lambda: noise_of("phased_sgd", Setup("linear", 1.0, 5), 64, TIGHT), "p: "),
     ):
         with pytest.raises(ValueError, match=said):
             refused()
@@ -136,7 +136,7 @@ def test_what_a_method_cannot_run_on_is_refused():
 def test_baselines_stay_inside_other_balls_and_learn(name, p):
     n, d, module = 3000, 6, registry.load(name)
     setup, source = Setup("least_squares", p, d), Signs(d, 4)
-    targets = [NONE, Target(0.1, DELTA, "strict")]
+    targets = [NONE, Target(0.1, DELTA, "tight")]
     given = (setup, targets, streams(1), source, n, module.Options())
     ends = module.Run(*given).solve()
     assert (norms(ends, p) <= 1 + 1e-9).all()
@@ -151,12 +151,12 @@ def test_published_noise_of_dp_fw_costs_more_than_it_says(monkeypatch):
     setup = Setup("least_squares", 1.0, 8)
     for n in (800, 20640):
         delta = n**-2.0
-        paper, strict = (
+        published, tight = (
             noise_of("sco_dp_fw", setup, n, Target(1.0, delta, kind))
-            for kind in ("paper", "strict")
+            for kind in ("published", "tight")
         )
-        assert 1.4 < true_epsilon(paper.ledger, delta) < 1.75
-        assert 0.75 < true_epsilon(strict.ledger, delta) <= 1.0
+        assert 1.4 < true_epsilon(published.ledger, delta) < 1.75
+        assert 0.75 < true_epsilon(tight.ledger, delta) <= 1.0
 
 
 # --- sources --------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def plain(problem, module, options, point, multiplier, seed):
 
 @pytest.fixture(params=OPTIONS, ids=lambda given: given[0].__name__.rsplit(".")[-1])
 def on(request):
-    return trials.Trials(make_problem("least_squares", "l2"), *request.param, "strict")
+    return trials.Trials(make_problem("least_squares", "l2"), *request.param, "tight")
 
 
 def alone(on, point, seeds):
@@ -55,10 +55,10 @@ def test_noise_is_the_calibrated_one(on):
     count = on.module.steps(on.problem, 3.0, on.options)
 
     def ledger(noise):
-        made = on.module.ledger(on.problem, count, noise, on.options, "strict")
+        made = on.module.ledger(on.problem, count, noise, on.options, "tight")
         return made.assuming(*on.problem.given)
 
-    expected = calibrate(ledger, on.problem.epsilon, on.problem.delta, "strict")
+    expected = calibrate(ledger, on.problem.epsilon, on.problem.delta, "tight")
     assert "n" in expected.ledger.given
     assert on.noise(3.0) == expected
 

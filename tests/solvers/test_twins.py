@@ -59,7 +59,7 @@ class Case:
     options: dict[str, Any]
     count: int = 40
     slow: float = 1.0
-    calibration: str = "paper"
+    calibration: str = "published"
     exact: int = 0
 
     @property
@@ -80,7 +80,7 @@ class Case:
     def twin(self, X, y, loss, penalty, setting):
         more = {}
         if self.algorithm == "dp_gcd":
-            more["inside"] = self.calibration == "paper"
+            more["inside"] = self.calibration == "published"
         if self.algorithm == "dp_skgd" and self.made.sampling == "blocks":
             problem = build("x", X, y, loss, penalty)
             more["blocks"] = dp_skgd.partition(problem, self.made)
@@ -92,7 +92,7 @@ def skgd(**options):
     return Case("dp_skgd", {"composite": True, **options}, 30)
 
 
-def gcd(calibration="strict", exact=0, **options):
+def gcd(calibration="tight", exact=0, **options):
     return Case("dp_gcd", options, 12, 1.0, calibration, exact)
 
 
@@ -108,8 +108,8 @@ CASES = {
     "svrg": Case("dp_svrg", {"inner": 0.25}, 130, 0.1),
     "svrg long": Case("dp_svrg", {"inner": 1.0}, 130, 0.1, exact=60_000),
     **{f"gcd {rule}": gcd(exact=3000, rule=rule) for rule in RULES},
-    **{f"gcd {rule} paper": gcd("paper", rule=rule) for rule in RULES},
-    "gcd gumbel": gcd("paper", noise="gumbel"),
+    **{f"gcd {rule} paper": gcd("published", rule=rule) for rule in RULES},
+    "gcd gumbel": gcd("published", noise="gumbel"),
     "skgd": skgd(),
     "skgd importance": skgd(probabilities="importance"),
     "skgd full": skgd(blocks=1),
@@ -284,7 +284,7 @@ def test_dp_fw():
 
 # --- streams --------------------------------------------------------------------------
 
-TARGETS = [Target(1.0, DELTA, "paper"), Target(1.0, DELTA, "strict"),
+TARGETS = [Target(1.0, DELTA, "published"), Target(1.0, DELTA, "tight"),
            Target(math.inf, DELTA, "none")]  # fmt: skip
 STREAMS = ("noisy_sfw", "poly_sfw", "phased_sgd", "sco_dp_fw", "sco_dp_sgd",
            "sco_mirror_descent")  # fmt: skip
@@ -320,11 +320,11 @@ def tree_scale(setup, b, target, t, depth, leaf, consecutive):
     if target.calibration == "none":
         return 0.0
     L, reach = setup.lipschitz, setup.smoothness * setup.diameter
-    if target.calibration == "paper":
+    if target.calibration == "published":
         kappa = regularity(setup.q, setup.d)
         square = 8 * L**2 if depth == 0 else 128 * reach**2
         return math.sqrt(square * kappa * math.log(1 / DELTA)) / b
-    multiplier = noise_multiplier(setup.q, setup.d, 1.0, DELTA, "strict")
+    multiplier = noise_multiplier(setup.q, setup.d, 1.0, DELTA, "tight")
     if depth == 0:
         return multiplier * 2 * L / b
     far = 0.0
@@ -378,9 +378,9 @@ def test_poly_sfw(loss, n, d):
         2 * math.sqrt(n) * unit
         * max((1 - eta) * 2 * L0 * M / n, 2 * eta * (L1 * M**2 + L0 * M)),  # line 12
     )  # fmt: skip
-    strict = module.noise(setup, n, TARGETS[1], module.Options()).scales
+    tight = module.noise(setup, n, TARGETS[1], module.Options()).scales
     vertices = radius * np.stack([np.eye(d), -np.eye(d)], axis=1).reshape(-1, d)
-    for setting, scales in enumerate((printed, strict, (0.0, 0.0))):
+    for setting, scales in enumerate((printed, tight, (0.0, 0.0))):
         w, _, _ = twins.poly_sfw(
             x, y, loss, vertices, np.zeros(d), L0, eta, scales, noise
         )
@@ -397,13 +397,13 @@ def test_phased_sgd(loss, p):
     found, taken = ended("phased_sgd", setup, x, y, 3)
     noise, L = streams(3).noise.standard_normal((6, d)), setup.lipschitz
     diameter = 2 * 0.7 * d ** (0.5 - (0 if math.isinf(p) else 1 / p))
-    strict = multipliers("phased_sgd", setup, n)[1]
+    tight = multipliers("phased_sgd", setup, n)[1]
     for setting, target in enumerate(TARGETS):
         private = target.epsilon / (2 * math.sqrt(d * math.log(1 / DELTA)))
         eta = diameter / L * min(4 / math.sqrt(n), private)
         eta = min(eta, 2 / setup.smoothness) if setup.smoothness else eta
         scale = 4 * L * eta * math.sqrt(math.log(1 / DELTA)) / target.epsilon
-        scale = 2 * L * eta * strict if target.calibration == "strict" else scale
+        scale = 2 * L * eta * tight if target.calibration == "tight" else scale
         w, _, used = twins.phased_sgd(x, y, loss, lambda v: setup.ball.project(v)[0], L,
                                       eta, scale, noise)  # fmt: skip
         np.testing.assert_allclose(found[setting], w, rtol=1e-8, atol=1e-9)

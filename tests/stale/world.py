@@ -241,6 +241,6 @@ def without(files: list[str], source: Path, target: Path) -> Path:
     for file in files:
         path = target / file
         path.unlink(missing_ok=True)
-        for parts in (path.parent / "lanes", path.with_suffix("") / "lanes"):
+        for parts in (path.parent / "parts", path.with_suffix("") / "parts"):
             shutil.rmtree(parts, ignore_errors=True)
     return target

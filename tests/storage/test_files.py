@@ -125,7 +125,7 @@ def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):
     parts.write(Key("abc", "2"), ROWS)
     found = parts.read(key).sort_values("step", ignore_index=True)
     pd.testing.assert_frame_equal(found, ROWS.assign(config_digest="abc-1"))
-    broken = sorted((tmp_path / "lanes").glob("abc-1-*"))[0]
+    broken = sorted((tmp_path / "parts").glob("abc-1-*"))[0]
     broken.write_bytes(broken.read_bytes()[:50])
     assert len(parts.read(key)) == 1
     assert not broken.exists()
@@ -135,7 +135,7 @@ def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):
 def test_a_copied_part_does_not_double_rows(tmp_path):
     parts, key = Parts(tmp_path), Key("abc", "1")
     parts.write(key, ROWS)
-    (path,) = (tmp_path / "lanes").glob("*.parquet")
+    (path,) = (tmp_path / "parts").glob("*.parquet")
     for copy in (f"{key}-copy.parquet", f"{path.stem} (1).parquet"):
         path.with_name(copy).write_bytes(path.read_bytes())
     assert len(parts.read(key)) == len(ROWS)

@@ -23,7 +23,7 @@ PAPER = {
     "name": "tiny",
     "problems": ["diabetes"],
     "small_problems": ["diabetes"],
-    "calibrations": ["paper"],
+    "calibrations": ["published"],
     "replicates": 2,
     "fresh": 2,
     "runs": {
@@ -110,7 +110,7 @@ def edited(name, old, new):
 
 def parts():
     """Kept files, ``solver/part``."""
-    found = Path("results").rglob("lanes/*.parquet")
+    found = Path("results").rglob("parts/*.parquet")
     return {f"{path.parent.parent.name}/{path.name}" for path in found}
 
 

@@ -114,7 +114,7 @@ def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, caps
 
 def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
     timed = pd.read_parquet(stages.timing(solved()))
-    assert set(timed["calibration"]) == {"paper"}  # of the products that show time
+    assert set(timed["calibration"]) == {"published"}  # of the products that show time
     assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
     assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
     folder = Path(solved().output.results, "dpcd", "diabetes")
@@ -122,7 +122,7 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
         pd.read_parquet(folder / solver / "evaluate.parquet")
         for solver in ("dp_cd", "dp_sgd")
     )
-    fresh = fresh[fresh["calibration"] == "paper"].drop(columns=PROVENANCE)
+    fresh = fresh[fresh["calibration"] == "published"].drop(columns=PROVENANCE)
     fresh = fresh[fresh["replicate"].isin(timed["replicate"])]  # the first runs of each
     both = timed.drop(columns=PROVENANCE).merge(fresh, how="inner")
     assert len(both) == len(timed) == len(fresh)
@@ -165,7 +165,7 @@ def test_seconds_are_shown_only_where_they_are_asked_for(solved):
     paper, folder, _ = placed(solved())
     (found,) = results.load(paper, folder, ["diabetes"], solvers=["dp_cd"])["diabetes"]
     with pytest.raises(ValueError, match="without seconds"):
-        found.clocked("paper", 2.0)
+        found.clocked("published", 2.0)
 
 
 def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():

@@ -62,7 +62,7 @@ BELOW_TUNING = {"solve", "timing", "sweep", "draw", "complete"}
     ("module", "old", "new", "stages"),
     [
         # the published Renyi formula
-        (f"{PRICES}.strict", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
+        (f"{PRICES}.tight", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
         (f"{PRICES}.pld", "return ", "return (), ", BELOW_TUNING),
         ("dperm.solvers.batched.dp_cd", "count=count", "count=1", BELOW_TUNING),
         ("dperm.problems.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
@@ -201,12 +201,12 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     # the key by which a price is found is an annotation
     (
         SOLVE,
-        (f"{PRICES}.strict", "event: Laplace", "event: SampledGaussian"),
+        (f"{PRICES}.tight", "event: Laplace", "event: SampledGaussian"),
     ),
 ]
 COUNTS_NOT = [
     # of settings no accountant, plumbing or optimum
-    (settings(), (f"{PRICES}.strict", "2 * math.sqrt", "3 * math.sqrt")),
+    (settings(), (f"{PRICES}.tight", "2 * math.sqrt", "3 * math.sqrt")),
     (
         settings("dp_svrg"),
         (f"{PRIVACY}.calibration", "MIN_NOISE = 2.0", "MIN_NOISE = 3.0"),

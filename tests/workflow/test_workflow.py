@@ -60,7 +60,7 @@ def finished(tmp_path_factory):
     assert done.returncode == 0, done.stderr[-3000:]
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     tables = sorted(path.relative_to(one) for path in one.glob("results/**/*.parquet"))
-    tables = [path for path in tables if "lanes" not in path.parts]
+    tables = [path for path in tables if "parts" not in path.parts]
     solvers = {path.parts[-2] for path in tables if path.stem == "tune"}
     solves = [f"solve solver={name}" for name in sorted(solvers)]
     every = ("fetch", "prepare", "optimum", *solves, "sweep", "timing")

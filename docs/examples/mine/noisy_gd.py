@@ -12,7 +12,7 @@ def steps(problem, passes, options):
     return max(1, round(passes))
 
 
-def ledger(problem, count, noise_multiplier, options, calibration="paper"):
+def ledger(problem, count, noise_multiplier, options, calibration="published"):
     """One release a step, of the mean of n gradients of norm C at most."""
     event = Gaussian(1.0, noise_multiplier, count, "2 C / n", "noisy_gd.py")
     return Ledger((event,), given=("global smoothness beta",))  # of the step

@@ -39,7 +39,7 @@ from dperm.audit.functions import (
 )
 from dperm.audit.mechanism import Array, AuditData, quiet
 from dperm.audit.proofs import scale_of, tame
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
 FIRST_PAIRS = 24  # pairs of the first look

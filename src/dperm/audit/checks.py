@@ -50,7 +50,7 @@ from dperm.audit.mechanism import (
 )
 from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import HIDES, SAME, Coupling, Replay, Shift
-from dperm.privacy.accountants import STRICT, strict
+from dperm.privacy.accountants import TIGHT, tight
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Event, Ledger, SampledGaussian
 from dperm.privacy.mechanisms.noisy_max import NoisyMax, TopK
@@ -324,7 +324,7 @@ class Audit:
                 wrong.append(f"priced at {price:.4g}, not {low:.4g} to {high:.4g}")
         if self.lower > ours * (1 + GRID):
             wrong.append("a pair costs more")
-        if m.calibration == STRICT and m.claimed > m.epsilon * (1 + GRID):
+        if m.calibration == TIGHT and m.claimed > m.epsilon * (1 + GRID):
             wrong.append(f"claimed {m.claimed:.4g}, {m.epsilon:g} was asked for")
         return CheckResult("epsilon", self.lower, ours, bool(wrong), "; ".join(wrong))
 
@@ -341,7 +341,7 @@ class Audit:
         wrong = []
         worst = 0.0
         for (epsilon, delta), ledger in zip(targets, ledgers, strict=True):
-            if m.calibration != STRICT:
+            if m.calibration != TIGHT:
                 continue
             low, _ = costs.ledger_bounds(ledger, delta)
             price = max(low, fresh_epsilon(ledger, delta))
@@ -460,7 +460,7 @@ CHECKS = (*OF_RUNS, "target", "parts", "told")
 
 def fresh_epsilon(ledger: Ledger, delta: float) -> float:
     """The price of a ledger, of which nothing was kept from before."""
-    strict.epsilon.cache_clear()
+    tight.epsilon.cache_clear()
     return true_epsilon(ledger, delta)
 
 

@@ -29,7 +29,7 @@ from dperm.audit.functions import (
     Domain,
     load,
 )
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED = 0  # exit codes

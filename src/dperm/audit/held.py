@@ -16,7 +16,7 @@ from typing import Any
 from dperm.audit.checks import BLIND, Audit
 from dperm.audit.solvers import mechanisms
 from dperm.config.locate import ConfigError
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.solvers import registry
 
 IN_KEYS = "nothing"  # refusals
@@ -52,7 +52,7 @@ def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
 @functools.cache
 def _leak(name: str, algorithm: str, options: str) -> str:
     """How a solver with options, as JSON, leaks; empty if it does not."""
-    for m in mechanisms(name, algorithm, json.loads(options), (STRICT,)):
+    for m in mechanisms(name, algorithm, json.loads(options), (TIGHT,)):
         audit = Audit(m, neighbours=PAIRS)
         moved = audit.sensitivity()
         if moved.caught and moved.note != BLIND:

@@ -206,7 +206,7 @@ class Mechanism:
     Parameters
     ----------
     name : str
-    calibration : {"paper", "strict"}
+    calibration : {"published", "tight"}
         Its calibration.
     ledger : Ledger
         What it states.

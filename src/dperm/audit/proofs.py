@@ -25,7 +25,7 @@ from dperm.audit.draws import RecordedRun
 from dperm.audit.functions import AuditedFit, Neighbours
 from dperm.audit.mechanism import LAWS, Array, AuditData
 from dperm.numerics.intervals import binomial_bounds
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 
 Statistic = Callable[[Array], Any]  # (m, k) outputs to (m,) numbers
 

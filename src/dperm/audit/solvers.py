@@ -21,7 +21,7 @@ from scipy import sparse
 
 from dperm.audit.mechanism import DELTA, INFLUENTIAL, Array, AuditData, Mechanism
 from dperm.config.locate import ConfigError
-from dperm.privacy.accountants import OURS, STRICT
+from dperm.privacy.accountants import OURS, TIGHT
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import Ledger, NonPrivate
 from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
@@ -481,8 +481,8 @@ def _frank_wolfe(request: AuditRequest) -> Made:
 
 
 def _fits(request: AuditRequest) -> Made:
-    """Under strict noise only: no paper prints another."""
-    if request.calibration != STRICT:
+    """Under tight noise only: no paper prints another."""
+    if request.calibration != TIGHT:
         return
     shape = request.needs.shape
     plain = replace(shape, p=2) if shape == Shape() else shape
@@ -512,7 +512,7 @@ def _is_tilted(ledger: Ledger) -> bool:
 def fit(
     request: AuditRequest, words: str, shape: Shape, company: bool = False
 ) -> Mechanism:
-    """A few releases on all records, under strict noise.
+    """A few releases on all records, under tight noise.
 
     A minimiser is mapped to the linear term that would lead to it on the base, which is
     known: the map loses nothing, and its values follow the noise more evenly.
@@ -537,7 +537,7 @@ def fit(
         tried = tuple((x, x * (1, -1)) for x in turned)
         problem = declared(shape.problem(base))
     scaled = Scaled(problem)
-    noise = calibrate(lambda s: module.ledger(scaled, s, options), 1.0, DELTA, STRICT)
+    noise = calibrate(lambda s: module.ledger(scaled, s, options), 1.0, DELTA, TIGHT)
     ledger = noise.ledger
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
@@ -551,7 +551,7 @@ def fit(
     follow = terms if _is_tilted(ledger) else RELEASES
     return Mechanism(
         request.name + words,
-        STRICT,
+        TIGHT,
         ledger,
         base,
         begin,
@@ -563,7 +563,7 @@ def fit(
         far=far(ledger),
         calibrated=lambda epsilon, delta: (
             calibrate(
-                lambda s: module.ledger(scaled, s, options), epsilon, delta, STRICT
+                lambda s: module.ledger(scaled, s, options), epsilon, delta, TIGHT
             ).ledger
         ),
         setting={"module": module, "options": options, "problem": problem},

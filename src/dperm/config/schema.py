@@ -322,7 +322,7 @@ class Product(Part):
     function: Text = GIVEN  # a function of the paper's module
     problems: Problems | None = None
     sweeps: Names = field(default_factory=list)
-    calibration: Calibration = calibrations.PAPER
+    calibration: Calibration = calibrations.PUBLISHED
     caption: str = ""
     timed: Flag = False  # whether it shows seconds; they are then measured for it
     options: dict[str, Any] = field(default_factory=dict)
@@ -411,7 +411,7 @@ class Output(Part):
 class Setting(Part):
     """One setting, for commands that concern a single setting."""
 
-    calibration: Calibration = calibrations.PAPER
+    calibration: Calibration = calibrations.PUBLISHED
     passes: Annotated[Positive, Field(le=grid.MOST_PASSES)] = 10.0
     step: Finite = 1.0
     clip: Positive = 1.0

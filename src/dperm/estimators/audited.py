@@ -49,7 +49,7 @@ from dperm.estimators.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.estimators.guarantee import Budget, BudgetError, Guarantee
 from dperm.estimators.search import PrivateSearch
 from dperm.names import ConfigError
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import Ledger
 from dperm.privacy.noise import Streams, gaussian, listening
@@ -151,7 +151,7 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
     def ledger(noise: float) -> Ledger:
         return sum((part.ledger(point, noise) for part, point in parts), first)
 
-    noise = calibrate(ledger, *target, STRICT)
+    noise = calibrate(ledger, *target, TIGHT)
     # The shrinkage reads it.
     model.epsilon_ = Guarantee(noise.ledger, DELTA, (), model.epsilon)
 
@@ -197,7 +197,7 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
     clear = ", little noise" if model.epsilon > EPSILON else ""
     return Mechanism(
         f"{type(model).__name__}({on_name}){intercept}{several}{clear}",
-        STRICT,
+        TIGHT,
         noise.ledger,
         base,
         begin,
@@ -247,7 +247,7 @@ def search(real: bool) -> Mechanism:
     turned = np.where(np.arange(P) == 1, -OVERFLOWING, OVERFLOWING)
     return Mechanism(
         f"PrivateSearch, {'regression' if real else 'classifier'}",
-        STRICT,
+        TIGHT,
         ledger,
         base,
         begin,

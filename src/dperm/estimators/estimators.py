@@ -38,7 +38,7 @@ from dperm.estimators.guarantee import (
 )
 from dperm.estimators.methods import Setting, SolverAdapter
 from dperm.names import hint
-from dperm.privacy.accountants.strict import is_closed_form
+from dperm.privacy.accountants.tight import is_closed_form
 from dperm.privacy.events import Ledger, N, united
 from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
 from dperm.privacy.noise import seeds_of
@@ -460,7 +460,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
     Minimises mean_i phi(y_i (x_i . w + b)) + l1 ||w||_1 + (l2 / 2) ||w||^2 with a
     solver that meets (epsilon, delta) for neighbours that differ by *replacing* one
-    record, under the strict accountant. ``dp_sgd``, ``dp_svrg`` and DP-SkGD penalise
+    record, under the tight accountant. ``dp_sgd``, ``dp_svrg`` and DP-SkGD penalise
     the intercept b as well. More than two classes are fitted one against the rest, all
     within one epsilon.
 

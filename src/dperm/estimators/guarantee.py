@@ -15,7 +15,7 @@ import numpy as np
 
 from dperm.estimators import processes
 from dperm.estimators.bases import BaseEstimator
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.calibration import Calibration, calibrate
 from dperm.privacy.events import Ledger, moves_with_data, united
 from dperm.problems.door import number
@@ -62,7 +62,7 @@ def calibrated(
         calibration is None
         or ledger_of(calibration.noise_multiplier) != calibration.ledger
     ):
-        calibration = calibrate(ledger_of, epsilon, delta, STRICT)
+        calibration = calibrate(ledger_of, epsilon, delta, TIGHT)
         if len(_FOUND) >= FOUND:
             _FOUND.clear()
         _FOUND[key] = calibration

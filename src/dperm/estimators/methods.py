@@ -28,7 +28,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.names import ConfigError, entry_points, hint, home
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.events import (
     GLOBAL_SMOOTHNESS,
     LABEL_SCALE,
@@ -189,8 +189,8 @@ class BatchedAdapter(SolverAdapter):
         return reason
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
-        """The module's ledger under strict calibration."""
-        given = (self._count(setting), noise_multiplier, self.options, STRICT)
+        """The module's ledger under tight calibration."""
+        given = (self._count(setting), noise_multiplier, self.options, TIGHT)
         ledger: Ledger = self.module.ledger(self.problem, *given)
         return ledger
 
@@ -208,7 +208,7 @@ class BatchedAdapter(SolverAdapter):
             BatchedSettings,  # a fit by few releases needs none
         )
 
-        settings = BatchedSettings(step, np.array([clip]), noise_multiplier, STRICT)
+        settings = BatchedSettings(step, np.array([clip]), noise_multiplier, TIGHT)
         run = self.module.Run(self.problem, settings, own, self.options, 1, count)
         return nullcontext(FollowedBatch(run, count))
 

@@ -21,7 +21,7 @@ from dperm.estimators import ranges
 from dperm.estimators.estimators import DPLinear, noise_seed
 from dperm.estimators.guarantee import Counted, Guarantee, charge, check_target
 from dperm.estimators.methods import Setting, SolverAdapter
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.calibration import smallest
 from dperm.privacy.events import Gaussian, Ledger, united

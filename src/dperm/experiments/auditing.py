@@ -28,9 +28,9 @@ from dperm.config.validation import key_of
 from dperm.estimators import audited
 from dperm.experiments import inputs, plan, results
 from dperm.experiments.capabilities import obstacle
-from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accountants import PUBLISHED, TIGHT
 from dperm.privacy.accountants.sampled_renyi import renyi_curve
-from dperm.privacy.accountants.strict import converted
+from dperm.privacy.accountants.tight import converted
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration, calibrate
 from dperm.privacy.events import Ledger, NonPrivate, as_set, moves_with_data
@@ -206,8 +206,8 @@ def report(config: schema.Config) -> None:
     own_noise = config.setting.noise_multiplier
     arguments: tuple[Any, ...] = (Scaled(problem),)
     if family == "full_batch":  # no paper has printed a formula for one
-        asked = STRICT if asked == PAPER else asked
-        kinds = [STRICT, asked]
+        asked = TIGHT if asked == PUBLISHED else asked
+        kinds = [TIGHT, asked]
     else:
         arguments = (
             problem,
@@ -238,7 +238,7 @@ def report(config: schema.Config) -> None:
     delta = problem.delta
     costs = []
     for kind, (noise, releases) in rows.items():
-        claimed = epsilon(releases, delta, PAPER)
+        claimed = epsilon(releases, delta, PUBLISHED)
         costs.append((kind, noise, claimed, true_epsilon(releases, delta)))
     size = f"n = {problem.n}, p = {problem.p}"
     if family != "full_batch":
@@ -274,10 +274,10 @@ def _refuse_unread(overrides: Sequence[str], solver: str, family: str) -> None:
                 f"{text}: {solver} costs the same whatever it is: expected "
                 f"one of {names}"
             )
-        if text == f"setting.calibration={PAPER}" and family == "full_batch":
+        if text == f"setting.calibration={PUBLISHED}" and family == "full_batch":
             raise ConfigError(
                 f"{text}: no paper prints a formula for {solver}: expected "
-                f"{STRICT}, or a module of yours"
+                f"{TIGHT}, or a module of yours"
             )
 
 

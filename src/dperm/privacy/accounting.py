@@ -16,12 +16,12 @@ from dperm.privacy.events import Ledger
 def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
     """Return the epsilon that a ledger costs at a delta in (0, 1).
 
-    The calibration is ``paper`` for the papers' formulas (:mod:`.published`),
-    ``strict`` for a proved upper bound (:mod:`.strict`), or another
+    The calibration is ``published`` for the papers' formulas (:mod:`.published`),
+    ``tight`` for a proved upper bound (:mod:`.tight`), or another
     (:mod:`dperm.privacy.accountants`).
 
     Epsilon is 0 if nothing is released and inf if something is released without noise,
-    under ``strict`` also if an event has no proved bound.
+    under ``tight`` also if an event has no proved bound.
 
     Raises
     ------
@@ -37,5 +37,5 @@ def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
 
 
 def true_epsilon(ledger: Ledger, delta: float) -> float:
-    """Return a proved upper bound on epsilon, by the calibration ``strict``."""
-    return epsilon(ledger, delta, accountants.STRICT)
+    """Return a proved upper bound on epsilon, by the calibration ``tight``."""
+    return epsilon(ledger, delta, accountants.TIGHT)

@@ -11,8 +11,8 @@ from typing import Any
 
 import scipy  # it imports its parts when they are first used
 
-from dperm.privacy.accountants import OURS, STRICT
-from dperm.privacy.accountants.strict import estimate, is_closed_form
+from dperm.privacy.accountants import OURS, TIGHT
+from dperm.privacy.accountants.tight import estimate, is_closed_form
 from dperm.privacy.accounting import epsilon as epsilon_of
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Ledger
@@ -34,12 +34,12 @@ class Calibration:
     """A noise multiplier and what it costs."""
 
     noise_multiplier: float  #: argument of the ledger; 0 without privacy
-    calibration: str  #: ``paper`` or ``strict``
+    calibration: str  #: ``published`` or ``tight``
     target_epsilon: float  #: requested
     delta: float  #: in (0, 1)
     #: cost under the calibration's own accountant, at most the target
     claimed_epsilon: float
-    #: cost under the strict accountant, with ``ledger.given`` taken as public
+    #: cost under the tight accountant, with ``ledger.given`` taken as public
     true_epsilon: float
     ledger: Ledger  #: the releases with that noise
 
@@ -105,7 +105,7 @@ def calibrate(
 
     if math.isinf(epsilon):
         multiplier = 0.0
-    elif calibration == STRICT and not is_closed_form(ledger_of(1.0)):
+    elif calibration == TIGHT and not is_closed_form(ledger_of(1.0)):
         multiplier = _near(near, price, epsilon)
     else:
         tolerance = TOLERANCE_CLOSED if calibration in OURS else TOLERANCE_GRID
@@ -114,7 +114,7 @@ def calibrate(
         multiplier *= 1 + TOLERANCE_GRID / 2
     ledger = ledger_of(multiplier)
     claimed = price(multiplier)
-    true = claimed if calibration == STRICT else true_epsilon(ledger, delta)
+    true = claimed if calibration == TIGHT else true_epsilon(ledger, delta)
     return Calibration(multiplier, calibration, epsilon, delta, claimed, true, ledger)
 
 

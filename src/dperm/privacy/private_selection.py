@@ -33,7 +33,7 @@ import numpy as np
 import scipy  # submodules are loaded on first use
 
 from dperm.privacy.accountants.sampled_renyi import renyi_curve
-from dperm.privacy.accountants.strict import converted, is_closed_form
+from dperm.privacy.accountants.tight import converted, is_closed_form
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.calibration import MAX_NOISE, smallest
 from dperm.privacy.events import Ledger

@@ -70,7 +70,7 @@ def _epsilons(folder: Path, paper: str) -> Iterator[tuple[object, ...]]:
     table = table.rename(columns={"method": "algorithm", "target_epsilon": "epsilon"})
     table = table[table["epsilon"] == TARGET]
     if "update" in table:  # DP-BCFW: as printed, not our corrected forms
-        table = table[(table["update"] == "published") & (table["noise"] != "strict")]
+        table = table[(table["update"] == "published") & (table["noise"] != "tight")]
         table = table[table["algorithm"] != "dp_fw"]  # its noise is our own choice
     if "algorithm" not in table:
         table = table.assign(algorithm="DP-SkGD")

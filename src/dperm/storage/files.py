@@ -2,7 +2,7 @@
 
 Settings are stored: a stage that was killed, or whose grid grew, computes only the
 rest. A finished block of settings is a part, ``<identity>-<code>-<points>.parquet`` in
-the folder ``lanes``. The identity is a digest of everything that determines its
+the folder ``parts``. The identity is a digest of everything that determines its
 rows, except the grid point and the code. The code is a digest of the functions that
 made the rows. ``dperm accept-code`` finds parts of older code by their identity.
 """
@@ -294,7 +294,7 @@ class Parts:
     """The parts of one (paper, problem, solver), or of one sweep."""
 
     def __init__(self, folder: Path):
-        self.folder = folder / "lanes"
+        self.folder = folder / "parts"
 
     def read(self, key: Key) -> pd.DataFrame | None:
         """All settings of a key, each once, or None; damaged parts are deleted."""

@@ -35,7 +35,7 @@ from dperm.experiments.inputs import (
     titles,
 )
 from dperm.experiments.unit import SolverJob
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration
 from dperm.problems.optimum import duality_gap
@@ -170,7 +170,7 @@ def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterato
         where = f"{path}: {calibrated.calibration}, {record['passes']:g} passes"
         settings.add((calibrated.calibration, record["passes"], _noise(calibrated)))
         yield from (f"{where}: {text}: {again}" for text in _stated(job, record))
-        is_tight = calibrated.calibration == STRICT
+        is_tight = calibrated.calibration == TIGHT
         if is_tight and id(record) not in tight:
             coverage.count("ledgers", CHECKED)
             continue

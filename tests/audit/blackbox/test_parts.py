@@ -24,7 +24,7 @@ from dperm.audit.proofs import (
     ratio_bound,
     trade_off,
 )
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 
 from . import binders
 

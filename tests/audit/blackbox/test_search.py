@@ -8,7 +8,7 @@ from dperm import DPRegressor, PrivateSearch
 from dperm.audit.blackbox import PrivacyClaim, audit
 from dperm.audit.functions import Domain
 from dperm.estimators import search
-from dperm.privacy.accountants.strict import gaussian_delta
+from dperm.privacy.accountants.tight import gaussian_delta
 
 from . import reviewed
 from .gallery import APPROXIMATE, CASES, DELTA, EPSILON, PURE, SIGMA, SOUND

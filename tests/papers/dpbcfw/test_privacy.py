@@ -8,7 +8,7 @@ import pytest
 from dperm.papers.dpbcfw import runs, sweeps
 from dperm.papers.dpbcfw.runs import synthetic
 from dperm.privacy import true_epsilon
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.noise import streams
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import build
@@ -21,12 +21,12 @@ LARGE = {"n": 800, "d": 1000, "density": 0.01, "active": 0.01}
 # --- sensitivity ----------------------------------------------------------------------
 
 
-def test_no_replaced_record_moves_a_release_beyond_what_strict_declares():
+def test_no_replaced_record_moves_a_release_beyond_what_tight_declares():
     point = SIZES | {"nodes": 2, "update": "feasible", "noise": "scaled",
                      "epsilon": 1.0, "sketch": 12, "share": 0.5}  # fmt: skip
     rows = sweeps.sensitivity(point, 7, 20)
     assert [row["release"] for row in rows] == ["score", "feature"]
-    assert all(0.5 < row["found"] / row["strict"] <= 1 + 1e-12 for row in rows)
+    assert all(0.5 < row["found"] / row["tight"] <= 1 + 1e-12 for row in rows)
 
 
 # --- cost -----------------------------------------------------------------------------
@@ -123,9 +123,9 @@ def test_a_divided_feature_has_n_times_the_noise_and_its_price(instance):
 
 @pytest.mark.parametrize("epsilon_", [0.5, 30.0])
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_strict_noise_keeps_its_target(instance, epsilon_, share):
+def test_tight_noise_keeps_its_target(instance, epsilon_, share):
     options = dp_bcfw.Options(nodes=3, sketch=12, share=share)
-    noise = dp_bcfw.noise(instance.problem, 20, options, epsilon_, 1e-3, "strict")
+    noise = dp_bcfw.noise(instance.problem, 20, options, epsilon_, 1e-3, "tight")
     spent = true_epsilon(noise.ledger, 1e-3)
     assert spent <= epsilon_ * (1 + 1e-6)
     assert spent >= 0.7 * epsilon_
@@ -134,10 +134,10 @@ def test_strict_noise_keeps_its_target(instance, epsilon_, share):
     assert dp_bcfw_noise.releases(90, 50, options) == (150, 90)
 
 
-def test_loud_strict_noise_splits_its_budget(instance):
+def test_loud_tight_noise_splits_its_budget(instance):
     """Where a selection costs much, its budget is share epsilon, the rest Gaussian."""
     options = dp_bcfw.Options(nodes=3, sketch=12, share=0.3)
-    noise = dp_bcfw.noise(instance.problem, 20, options, 1e5, 1e-3, "strict")
+    noise = dp_bcfw.noise(instance.problem, 20, options, 1e5, 1e-3, "tight")
     selection, feature = noise.ledger.events
     assert selection.count * selection.pure == pytest.approx(0.3e5)
     mu = math.sqrt(feature.count) / feature.noise_multiplier
@@ -149,7 +149,7 @@ def test_dp_fw_noise_as_published_costs_more_than_its_target(instance):
     G = dp_fw.valid_lipschitz(instance.problem, options)
     assert G == 4.0 * (4.0 * 2.0 + 4.0)
     n, delta = instance.problem.n, 1e-6
-    noise = dp_fw.noise(instance.problem, 100, options, 1.0, delta, "paper")
+    noise = dp_fw.noise(instance.problem, 100, options, 1.0, delta, "published")
     assert noise.index_scale == pytest.approx(
         G * 2.0 * math.sqrt(800 * math.log(1e6)) / n
     )

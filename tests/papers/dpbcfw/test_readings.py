@@ -38,7 +38,7 @@ def test_scores_of_the_sum_are_n_times_larger(instance):
 
 @pytest.mark.parametrize(
     ("key", "value", "said"),
-    [("method", "fww", "fw, bcfw"), ("noise", "loud", "none, paper, stated"),
+    [("method", "fww", "fw, bcfw"), ("noise", "loud", "none, published, stated"),
      ("engine", "spark", "local, dask"), ("objective", "median", "mean, sum"),
      ("per", "epoch", "total, iteration")],
 )  # fmt: skip

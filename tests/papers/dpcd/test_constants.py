@@ -9,7 +9,7 @@ import pytest
 
 from conftest import make_problem, raw_data
 from dperm.papers.dpcd import levels
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.noise import gaussian, streams
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import build
@@ -92,12 +92,12 @@ def test_both_releases_cost_the_share_of_epsilon():
                        levels.events(problem, levels.Options(share=0.25))))  # fmt: skip
     found = gaussian_epsilon(mu, problem.delta)
     assert found == pytest.approx(0.25 * problem.epsilon, rel=1e-4)
-    on = trials.Trials(problem, levels, levels.Options(share=0.25), "strict")
+    on = trials.Trials(problem, levels, levels.Options(share=0.25), "tight")
     noise = on.noise(3)
     assert 0.999 * problem.epsilon < noise.true_epsilon <= problem.epsilon
     assert [event.count for event in noise.ledger.events] == [1, 1, 9]
     assert noise.ledger.given == ("n",)
-    alone = trials.Trials(problem, dp_cd, dp_cd.Options(), "strict").noise(3)
+    alone = trials.Trials(problem, dp_cd, dp_cd.Options(), "tight").noise(3)
     assert noise.noise_multiplier > 1.01 * alone.noise_multiplier
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dperm.experiments.inputs import Inputs
 from dperm.papers.dpcd import sweeps, tables
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.calibration import smallest
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
@@ -33,7 +33,7 @@ def config(configured):  # noqa: F811
 
 @pytest.mark.parametrize("constants", list(sweeps.ESTIMATED))
 def test_constants_cost_what_they_name(config, constants):
-    rows = swept(config, constants, "strict")
+    rows = swept(config, constants, "tight")
     if constants.startswith("without p"):  # thirty features
         assert rows == [{"status": "unreachable"}]
         return
@@ -47,8 +47,8 @@ def test_constants_cost_what_they_name(config, constants):
 
 def test_readings_without_p_cost_more_than_they_say(config):
     target = config.problem.privacy.epsilon
-    assert swept(config, "equation 126", "paper")[0]["true_epsilon"] <= target
-    assert swept(config, "without p", "paper")[0]["true_epsilon"] > 1.4 * target
+    assert swept(config, "equation 126", "published")[0]["true_epsilon"] <= target
+    assert swept(config, "without p", "published")[0]["true_epsilon"] > 1.4 * target
 
 
 def test_a_run_that_diverged_leads_nobody():
@@ -68,8 +68,9 @@ def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says():
 
 def test_the_variants_of_dp_cd_stand_beside_it():
     rows = [
-        {"problem": "one", "calibration": "paper", "order": order, "iterate": iterate,
-         "thresholds": thresholds, "passes": 5.0, "relative_error": error + spread}
+        {"problem": "one", "calibration": "published", "order": order,
+         "iterate": iterate, "thresholds": thresholds, "passes": 5.0,
+         "relative_error": error + spread}
         for order, iterate, thresholds, error in (
             ("cyclic", "last", "scaled", 1.0), ("cyclic", "last", "equal", 5.0),
             ("uniform", "ten averages", "scaled", 2.0))
@@ -84,7 +85,7 @@ def test_the_variants_of_dp_cd_stand_beside_it():
 
 def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(monkeypatch):
     given = {"problem": "one", "relative_error": [0.1, 0.3], "true_epsilon": 1.0}
-    given |= {"calibration": "strict", "constants": "private bounds", "given": ""}
+    given |= {"calibration": "tight", "constants": "private bounds", "given": ""}
     equal = pd.DataFrame({
         "problem": "one", "solver": ["dp_sgd"] * 3 + ["dp_cd"],
         "epsilon": [1.0, 1.0, 10.0, 1.0], "relative_error": [1.0, 3.0, 0.5, 0.1],
@@ -107,7 +108,7 @@ def test_one_step_of_each_coordinate_leaves_the_noise_of_its_release():
     rows = sweeps.lower_bound(
         {"n": n, "p": p, "epsilon": 1.0}, 5, constants=[math.inf], **given
     )
-    found = pd.DataFrame(rows).groupby("calibration")["excess"].mean()["strict"]
+    found = pd.DataFrame(rows).groupby("calibration")["excess"].mean()["tight"]
     # p Gaussian releases of sensitivity 2 / n; the least noise for epsilon 1 together
     scale = smallest(lambda z: gaussian_epsilon(math.sqrt(p) / z, 1 / n**2), 1.0, 1e-6)
     assert found == pytest.approx(p / 2 * (2 * scale / n) ** 2, rel=0.15)

@@ -12,7 +12,7 @@ from dperm.solvers.single_pass.setup import Setup
 from dperm.solvers.single_pass.sources import hard
 
 OPTIONS = [noisy_sfw.Options(), noisy_sfw.Options(steps="consecutive")]
-PRIVATE = Target(1.0, 1e-6, "paper")
+PRIVATE = Target(1.0, 1e-6, "published")
 SILENT = Target(math.inf, 1e-6, "none")
 
 

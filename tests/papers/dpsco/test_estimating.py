@@ -34,7 +34,7 @@ def test_bounds_are_the_lemmas():
     bare = 2 * leading * 4 / math.sqrt(64)
     assert tree_bound(setup, 64, 3, NONE) == pytest.approx(bare)
     noisy = 2 * leading * (4 + 16 * 3) * math.sqrt(4 * math.log(1e6)) / (64 * 0.5)
-    found = tree_bound(setup, 64, 3, Target(0.5, 1e-6, "paper"))
+    found = tree_bound(setup, 64, 3, Target(0.5, 1e-6, "published"))
     assert found == pytest.approx(bare + noisy)
     n, eta = 1000, math.log(1000 / math.log(8)) / 1000
     leading = math.e * math.sqrt(2 * math.log(8)) + math.sqrt(3 * math.log(20_000))

@@ -57,7 +57,9 @@ def test_replicates_that_miss_a_size_are_left_out():
 def test_corollary_72_is_fitted_where_it_applies(monkeypatch, epsilon, first):
     """At n = 1000 it is 16 log(n^2) / 0.04 > n."""
     known = {"method": "phased_sgd", "p": 4.0, "epsilon": epsilon, "d": 16}
-    table = power_law(-0.75, 2, 1e-3).assign(**known, calibration="paper", initial=1.0)
+    table = power_law(-0.75, 2, 1e-3).assign(
+        **known, calibration="published", initial=1.0
+    )
     table = table.rename(columns={"share": "excess"})
     monkeypatch.setattr(results, "load_sweep", lambda *_: table)
     product = schema.Product(sweeps=["hard"])

@@ -28,7 +28,7 @@ def job():
 
 def mean_objective(job, at, seeds):
     settings = BatchedSettings(
-        np.array([at.step]), np.array([at.clip]), NOISE[at.passes], "strict"
+        np.array([at.step]), np.array([at.clip]), NOISE[at.passes], "tight"
     )
     given = (job.module, job.options, job.problem, job.optimum, settings, at.passes)
     rows = [setting_rows(*given, (at.passes,), seed, 1) for seed in seeds]
@@ -41,7 +41,7 @@ def tuned():
         {"calibration": kind, "passes": passes, "step": step, "clip": clip,
          "replicate": r, "status": "ok", "noise_multiplier": noise,
          "objective": (10 * i + j + r) * sign, "relative_error": 1.0}
-        for kind, sign in (("paper", -1.0), ("strict", 1.0))
+        for kind, sign in (("published", -1.0), ("tight", 1.0))
         for passes, noise in NOISE.items()
         for i, step in enumerate(STEPS) for j, clip in enumerate(CLIPS)
         for r in range(2)
@@ -49,7 +49,7 @@ def tuned():
     return pd.DataFrame(rows)
 
 
-def test_the_best_are_those_of_the_strict_tuning_that_never_diverged():
+def test_the_best_are_those_of_the_tight_tuning_that_never_diverged():
     table = tuned()
     lost = (table["step"] == 0.05) & (table["clip"] == 0.5) & (table["replicate"] == 1)
     table.loc[lost, "status"] = "diverged"
@@ -92,6 +92,6 @@ def test_a_setting_that_diverges_does_not_win(job):
     job.optimum = solve(job.problem)
     settings = pd.DataFrame({"passes": [4.0, 4.0], "step": [0.3, 1e9],
                              "clip": [0.5, 0.5], "noise_multiplier": 1.0})  # fmt: skip
-    rows = sweeps.transcripts_of(job, settings, lambda passes: [1, 2], "strict")
+    rows = sweeps.transcripts_of(job, settings, lambda passes: [1, 2], "tight")
     assert np.isinf(rows.loc[rows["step"] == 1e9, "objective"]).all()
     assert np.isfinite(rows.loc[rows["step"] == 0.3, "objective"]).all()

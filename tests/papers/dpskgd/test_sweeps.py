@@ -33,7 +33,7 @@ def test_the_solver_follows_the_law(regime, name, count):
 @pytest.mark.parametrize(("regime", "name"), cases())
 def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
     """And nothing on a finer and wider grid is 5 % better."""
-    unit = release_noise(1.0, 1 / n**2, 1, "strict")
+    unit = release_noise(1.0, 1 / n**2, 1, "tight")
     f = law.quadratic(regime, 16, 10240.0, 0.0)
     method = SampledMethod.of(name, f, n)
     step, count, expected = method.tuned(unit)

@@ -97,7 +97,7 @@ def test_quantiles_are_wider_where_few_transcripts_are_known():
 
 def test_settings_near_the_best_are_taken_and_no_more_than_asked():
     rows = pd.DataFrame(
-        {"calibration": "paper", "passes": passes, "step": step, "clip": clip,
+        {"calibration": "published", "passes": passes, "step": step, "clip": clip,
          "replicate": 0, "objective": error, "relative_error": error,
          "status": "ok", "noise_multiplier": 10.0 * passes}
         for passes, (step, clip, error) in itertools.product(
@@ -163,7 +163,7 @@ def test_the_luck_of_a_tuning_is_in_the_interval_and_not_in_the_mean(tuned):
 def tuning(errors):
     """Rows of one number of passes, errors of shape (settings, replicates)."""
     return pd.DataFrame(
-        {"calibration": "paper", "passes": 2.0, "step": float(row), "clip": 1.0,
+        {"calibration": "published", "passes": 2.0, "step": float(row), "clip": 1.0,
          "replicate": replicate, "objective": error, "relative_error": error,
          "status": "ok", "noise_multiplier": 1.0}
         for (row, replicate), error in np.ndenumerate(errors)

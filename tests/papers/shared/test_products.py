@@ -53,7 +53,7 @@ def test_figure_data_are_the_fresh_runs(solved):
     result = results.load(config.paper, rows_folder(config), ["diabetes"])["diabetes"][
         0
     ]
-    runs = result.trajectories("paper", result.best_passes("paper"))
+    runs = result.trajectories("published", result.best_passes("published"))
     for checkpoint, group in runs.groupby("checkpoint"):
         values = group["relative_error"]
         row = curve.loc[checkpoint]
@@ -68,7 +68,7 @@ def test_figure_data_are_the_fresh_runs(solved):
 def test_stars_are_the_paper_s_cells_for_as_many_passes(solved, monkeypatch):
     config = solved("product=figure2")
     (passes,) = (
-        result.best_passes("paper")
+        result.best_passes("published")
         for result in results.load(config.paper, rows_folder(config), ["diabetes"])[
             "diabetes"
         ]
@@ -103,7 +103,7 @@ def test_table2_holds_tuning_and_fresh_means(solved):
     products.table(config)
     table = pd.read_csv(Path(config.output.results, "dpcd") / "table2.csv")
     tuned, fresh = (rows_of(config, "dp_cd", stage) for stage in ("tune", "evaluate"))
-    tuned = tuned[tuned["calibration"] == "paper"]
+    tuned = tuned[tuned["calibration"] == "published"]
     means = tuned[tuned["status"] == "ok"].groupby(["passes", "step", "clip"])
     best = means["objective"].mean().groupby("passes").idxmin()
     for passes, (_, step, clip) in best.items():
@@ -115,7 +115,7 @@ def test_table2_holds_tuning_and_fresh_means(solved):
         np.testing.assert_allclose(row["mean"], chosen["relative_error"].mean())
         np.testing.assert_allclose(row["std"], chosen["relative_error"].std(ddof=0))
         final = fresh.query(
-            "calibration == 'paper' and passes == @passes and checkpoint == @passes"
+            "calibration == 'published' and passes == @passes and checkpoint == @passes"
         )
         np.testing.assert_allclose(row["fresh_mean"], final["relative_error"].mean())
         assert row["fresh_ci_low"] <= row["fresh_mean"] <= row["fresh_ci_high"]

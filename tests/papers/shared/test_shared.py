@@ -11,11 +11,11 @@ from dperm.experiments.results import Result
 from dperm.papers.shared import figures, tables
 from dperm.plotting import drawing
 
-PRODUCT = SimpleNamespace(calibration="strict", timed=False)
+PRODUCT = SimpleNamespace(calibration="tight", timed=False)
 
 
 def result(solver, status="ok"):
-    common = {"calibration": "strict", "passes": 2.0, "step": 1.0, "clip": 1.0}
+    common = {"calibration": "tight", "passes": 2.0, "step": 1.0, "clip": 1.0}
     tuned = [{**common, "replicate": r, "status": status, "objective": 1.0 + r,
               "relative_error": 0.1 * (1 + r)} for r in range(2)]  # fmt: skip
     fresh = [{**common, "checkpoint": at, "seconds": at, "true_epsilon": 0.5,
@@ -39,7 +39,7 @@ def shown(monkeypatch):
         titles = {"one": problem, "two": other}
         monkeypatch.setattr(results, "load", lambda *_: every)
         monkeypatch.setattr(figures, "titles", lambda *_: titles)
-        product = SimpleNamespace(calibration="strict", timed=False, sweeps=sweeps)
+        product = SimpleNamespace(calibration="tight", timed=False, sweeps=sweeps)
         return figures.trajectories(None, None, None, product, list(every), **options)
 
     return draw
@@ -85,7 +85,7 @@ def ended(ends, start=1.0):
     """A result whose fresh runs end at these errors, by numbers of passes."""
     rows, tuned = [], []
     for passes, errors in ends.items():
-        common = {"calibration": "strict", "passes": passes, "step": 1.0, "clip": 1.0}
+        common = {"calibration": "tight", "passes": passes, "step": 1.0, "clip": 1.0}
         known = {"status": "ok", "objective": errors[0], "relative_error": errors[0]}
         tuned += [{**common, "replicate": r, **known} for r in range(2)]
         for at, values in ((0.0, [start] * len(errors)), (passes, errors)):
@@ -99,7 +99,7 @@ SPREAD = [0.10, 0.14, 0.12, 0.13]
 
 def test_numbers_of_passes_that_end_as_well_are_drawn_thin_and_named(shown):
     found = ended({2.0: SPREAD, 5.0: [0.11, 0.13, 0.15], 9.0: [0.5, 0.51, 0.52]})
-    assert figures.as_good(found, "strict") == [5.0]
+    assert figures.as_good(found, "tight") == [5.0]
     rows = shown(found, ties=True).rows
     thin = rows[rows["role"] == "thin"]
     assert set(thin["algorithm"]) == {"A, 5 passes"} and [*thin["x"]] == [0.0, 5.0]
@@ -108,9 +108,9 @@ def test_numbers_of_passes_that_end_as_well_are_drawn_thin_and_named(shown):
 
 def test_apart_or_nothing_learnt_is_no_tie():
     apart = ended({2.0: [0.10, 0.11, 0.12], 5.0: [0.2, 0.21, 0.22]})
-    assert figures.as_good(apart, "strict") == []
+    assert figures.as_good(apart, "tight") == []
     stuck = ended({2.0: SPREAD, 5.0: SPREAD}, start=0.12)
-    assert figures.as_good(stuck, "strict") == []
+    assert figures.as_good(stuck, "tight") == []
 
 
 def test_titles_follow_the_overrides():

@@ -24,7 +24,7 @@ def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
 
     job = inputs.load_job(config)
     problem = replace(job.problem, epsilon=epsilon)
-    on = trials.Trials(problem, job.module, job.options, "strict")
+    on = trials.Trials(problem, job.module, job.options, "tight")
     coarse = grid.thin(grid.points(config.paper.runs["dp_cd"].grid), KEEP)
     found = on.refined(coarse, grid.points(FINER, "", ("step", "clip")), 3, (2, 4))
     least = job.optimum.value

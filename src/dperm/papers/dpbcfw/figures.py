@@ -37,7 +37,7 @@ NOISES = {
     "none": "no noise",
     "stated": "noise as printed",
     "scaled": "printed noise, scores $\\eta\\,\\nabla f$",
-    "strict": "least sound noise",
+    "tight": "least sound noise",
 }
 UPDATES = {"published": "as published", "feasible": "feasible"}
 SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
@@ -115,7 +115,7 @@ def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
 
     In the formula of DP-FW noise and scores agree, as in ``scaled``.
     """
-    central = "strict" if noise == "strict" else "scaled"
+    central = "tight" if noise == "tight" else "scaled"
     alone = where(table, method="dp_fw", noise=central)
     return [("FW", where(table, method="fw")), ("DP-FW", alone)]
 

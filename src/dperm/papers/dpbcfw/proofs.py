@@ -20,7 +20,7 @@ from dperm.papers.dpbcfw.theory import (
 )
 from dperm.papers.shared.proofs import Argument
 from dperm.privacy.accountants.published import advanced_epsilon
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import equation17
 
 # --- privacy --------------------------------------------------------------------------

@@ -190,7 +190,7 @@ class RunSetting:
     method: str = "dp_bcfw"  #: {"fw", "bcfw", "dp_fw", "dp_bcfw"}
     nodes: int = 1  #: K
     update: str = "published"  #: {"published", "feasible"}
-    #: {"none", "stated", "scaled", "valid", "strict", "divided"}; calibration, as in
+    #: {"none", "stated", "scaled", "valid", "tight", "divided"}; calibration, as in
     #: ``frank_wolfe.CALIBRATIONS``, or ``DIVIDED``
     noise: str = "none"
     epsilon: float = math.inf  #: target

@@ -563,7 +563,7 @@ def sensitivity(point: Point, seed: int, trials: int) -> Rows:
     Returns
     -------
     list of dict
-        ``release`` (score, feature), ``found`` (largest change), ``strict`` (declared
+        ``release`` (score, feature), ``found`` (largest change), ``tight`` (declared
         replace-one sensitivity) and ``published`` (as the printed noise assumes).
     """
     instance = synthetic(point, seed)
@@ -599,7 +599,7 @@ def sensitivity(point: Point, seed: int, trials: int) -> Rows:
         "score": (score, declared[0], printed),
         "feature": (feature, declared[1], sketch.leading_singular_value / n),
     }
-    keys = ("release", "found", "strict", "published")
+    keys = ("release", "found", "tight", "published")
     return [
         dict(zip(keys, (name, *sizes), strict=True)) for name, sizes in changes.items()
     ]

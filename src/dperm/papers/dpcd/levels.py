@@ -22,8 +22,8 @@ from functools import cache
 
 import numpy as np
 
-from dperm.privacy.accountants import STRICT
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants import TIGHT
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.calibration import smallest
 from dperm.privacy.events import Gaussian, Ledger
 from dperm.privacy.noise import Streams, gaussian
@@ -75,7 +75,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = STRICT,
+    calibration: str = TIGHT,
 ) -> Ledger:
     """Counts and means, then DP-CD's releases; no quantity of the data is given."""
     after = dp_cd.ledger(problem, count, noise_multiplier, options)

@@ -14,7 +14,7 @@ from dperm.config.schema import Scale
 from dperm.experiments.inputs import Inputs
 from dperm.papers.dpcd import levels, theory
 from dperm.papers.shared.sweeps import ends, problem_of, refined
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import Problem, build
 from dperm.solvers.batched import BatchedSettings, dp_cd, dp_cd_priv, trials
@@ -154,15 +154,15 @@ def lower_bound(
             several: list[int], count: int, noise: float, problem: Any = problem
         ) -> Any:
             """Final objectives of some runs with so many sweeps and that noise."""
-            settings = BatchedSettings(side, clips, noise, STRICT)
+            settings = BatchedSettings(side, clips, noise, TIGHT)
             return ends(dp_cd, options, problem, settings, count * p, several)
 
-        for calibration in (STRICT, "none"):
+        for calibration in (TIGHT, "none"):
             tunings = []
             for count in passes:
                 noise = 0.0
-                if calibration == STRICT:
-                    calibrated = trials.noise(problem, dp_cd, options, count, STRICT)
+                if calibration == TIGHT:
+                    calibrated = trials.noise(problem, dp_cd, options, count, TIGHT)
                     noise = calibrated.noise_multiplier / n
                 means = ended(seeds[:transcripts], count, noise).mean(axis=0)
                 tunings += [(mean, count, noise, k) for k, mean in enumerate(means)]

@@ -17,7 +17,7 @@ from dperm.papers.dpcd import theory
 from dperm.papers.shared.sweeps import problem_of
 from dperm.papers.shared.tables import swept_errors
 from dperm.plotting.tables import Rows, groups, named, where
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 
 SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
 VARIANTS = {
@@ -110,9 +110,9 @@ def private_constants(
     rows: Rows = []
     for group_keys, group in groups(own, ["problem", "calibration"]):
         name = group_keys["problem"]
-        if group_keys["calibration"] == PAPER:
+        if group_keys["calibration"] == PUBLISHED:
             (dp_sgd,) = results.load(paper, folder, [name], solvers=["dp_sgd"])[name]
-            start = dp_sgd.final(PAPER)
+            start = dp_sgd.final(PUBLISHED)
         else:
             target = titles(inputs, [name])[name].privacy.epsilon
             start = where(equal, problem=name, solver="dp_sgd", epsilon=target)

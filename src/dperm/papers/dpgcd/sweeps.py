@@ -23,7 +23,7 @@ from dperm.papers.shared.sweeps import (
     problem_of,
     tuned,
 )
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Ledger
 from dperm.privacy.mechanisms.noisy_max import NoisyMax
@@ -52,7 +52,7 @@ def growth(
 
     ``point`` has algorithm; p, n, tau and imbalance of ``Instance``; draw. ``seed`` is
     that of the runs; the problem has another, the same for all algorithms. ``epsilon``
-    is under the strict accountant. ``grids_of`` has axes of each algorithm's grid, in
+    is under the tight accountant. ``grids_of`` has axes of each algorithm's grid, in
     units that suit all problems (clip: the root of sum M_j). ``share`` is the excess
     over that of w = 0.
     """
@@ -65,7 +65,7 @@ def growth(
     scaled = [
         grid_point | {"clip": grid_point["clip"] * scale} for grid_point in points
     ]
-    tuning_trials = trials.Trials(problem, *SOLVERS[point["algorithm"]], STRICT)
+    tuning_trials = trials.Trials(problem, *SOLVERS[point["algorithm"]], TIGHT)
     tuning = tuning_trials.tried(scaled, seed, (TRANSCRIPTS, fresh))
     start = float(problem.objective(np.zeros((1, instance.p)))[0]) - optimum.value
     shared_columns = {"support": int(optimum.support.sum()), "start": start}
@@ -118,9 +118,9 @@ def selection(
 
     def ended(count: int, several: list[int]) -> np.ndarray:
         """Final objectives of the runs after so many iterations."""
-        calibrated = trials.noise(problem, module, options, count, STRICT)
+        calibrated = trials.noise(problem, module, options, count, TIGHT)
         side = BatchedSettings(
-            np.ones(1), clip, calibrated.noise_multiplier / records, STRICT
+            np.ones(1), clip, calibrated.noise_multiplier / records, TIGHT
         )
         return ends(module, options, problem, side, count, several)[:, 0]
 
@@ -150,7 +150,7 @@ def selection_law(
     module, options = SOLVERS["DP-GCD"]
     count = int(point["iterations"])
     problem = decaying(2 * tau, tau, epsilon, delta)
-    noise = trials.noise(problem, module, options, count, STRICT)
+    noise = trials.noise(problem, module, options, count, TIGHT)
     sensitivity = 2.0 / records  # of a derivative, as no |w*_j| exceeds 1
     scale = noise.noise_multiplier * sensitivity
     rng = np.random.default_rng(seed)

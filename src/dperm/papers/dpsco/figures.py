@@ -24,14 +24,14 @@ from dperm.plotting import drawing
 from dperm.plotting.drawing import Picture, Rows
 from dperm.plotting.styles import Style, style
 from dperm.plotting.tables import where
-from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accountants import PUBLISHED, TIGHT
 
 RECORDS = {"xlabel": "records n", "xscale": "log", "yscale": "log"}
 PRICES: dict[tuple[float, str], tuple[str, Style]] = {
-    (1.0, PAPER): (r"$\epsilon$ = 1, published", style("#D55E00", "--", "o")),
-    (1.0, STRICT): (r"$\epsilon$ = 1, strict", style("#D55E00", "-", "o")),
-    (8.0, PAPER): (r"$\epsilon$ = 8, published", style("#0072B2", "--", "s")),
-    (8.0, STRICT): (r"$\epsilon$ = 8, strict", style("#0072B2", "-", "s")),
+    (1.0, PUBLISHED): (r"$\epsilon$ = 1, published", style("#D55E00", "--", "o")),
+    (1.0, TIGHT): (r"$\epsilon$ = 1, tight", style("#D55E00", "-", "o")),
+    (8.0, PUBLISHED): (r"$\epsilon$ = 8, published", style("#0072B2", "--", "s")),
+    (8.0, TIGHT): (r"$\epsilon$ = 8, tight", style("#0072B2", "-", "s")),
     (math.inf, "none"): ("no noise", style("#000000", "-.", "D")),
 }
 
@@ -103,7 +103,7 @@ def rates(folder: Path, product: Product, norms: Sequence[Any]) -> Picture:
     table = where(instanced(folder, product), method="noisy_sfw")
     d = int(table.groupby("instance")["d"].max().min())  # the largest that all have
     table = where(table, d=d)
-    table = table[table["calibration"].isin([PAPER, "none"])]
+    table = table[table["calibration"].isin([PUBLISHED, "none"])]
     easy = table["instance"] == EASY
     rows = Rows()
     titles = dict[str, str]()
@@ -166,7 +166,7 @@ def transition(swept: pd.DataFrame, epsilon: float) -> Picture:
     table = table[table["method"].isin(["noisy_sfw", "poly_sfw"])]
     rows = Rows()
     titles = dict[str, str]()
-    for budget, kind in ((epsilon, PAPER), (math.inf, "none")):
+    for budget, kind in ((epsilon, PUBLISHED), (math.inf, "none")):
         panel = f"epsilon = {budget:g}"
         titles[panel] = (
             "no noise" if math.isinf(budget) else rf"$\epsilon$ = {budget:g}"

@@ -27,8 +27,8 @@ from dperm.experiments import plan
 from dperm.papers.dpsco import estimates
 from dperm.papers.dpsco.binomials import BinomialRun
 from dperm.papers.dpsco.rates import EASY, KINDS, LARGE, biases
-from dperm.privacy.accountants import OURS, PAPER, STRICT
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants import OURS, PUBLISHED, TIGHT
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import N
 from dperm.privacy.mechanisms import generalised_gaussian as generalised
@@ -150,15 +150,15 @@ def clock(
     p = norms[point["solver"]]
 
     def run(size: int, epsilon: float) -> list[Row]:
-        """Rows of one run with strict noise."""
-        targets = _targets([epsilon], size, (STRICT,))
+        """Rows of one run with tight noise."""
+        targets = _targets([epsilon], size, (TIGHT,))
         run_arguments = ("least_squares", size, [p], targets, seed)
         return _measured(solver, lambda: Signs(d, seed), *run_arguments)
 
     for epsilon in epsilons:  # compile
         run(300, epsilon)
     module, options = _algorithm(solver)
-    for target in _targets(epsilons, n, (STRICT,)):  # cache noise: it is not timed
+    for target in _targets(epsilons, n, (TIGHT,)):  # cache noise: it is not timed
         module.noise(Setup("least_squares", p, d), n, target, options)
     rows = []
     for epsilon in epsilons:
@@ -281,10 +281,10 @@ def empirical(
         unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
         ones = round(n * (1 + min(1.0, constant * unit)) / 2)  # records with a plus
         size = (2 * ones / n - 1) * d ** (-1 / q)  # all signs plus, by symmetry
-        noise_multiplier = least_multiplier(epsilon, n**-2.0, STRICT, 1)
+        noise_multiplier = least_multiplier(epsilon, n**-2.0, TIGHT, 1)
         scale = noise_multiplier * 2 * d ** (0.5 - 1 / q) / n
         zero = size * d ** (1 / q)
-        for calibration, noise in ((STRICT, scale), ("none", 0.0)):
+        for calibration, noise in ((TIGHT, scale), ("none", 0.0)):
             noisy = size + noise * drawn
             slopes = {"mean": np.abs(noisy) ** (q - 1), "signs": np.ones_like(noisy)}
             for method, slope in slopes.items():
@@ -307,7 +307,7 @@ def gradients(point: Point, seed: int, p: float, epsilon: float) -> list[Row]:
     d = int(point["d"])
     source = Signs(d, seed)
     setup = Setup("least_squares", p, d)
-    targets = _targets([epsilon], n, (STRICT,))
+    targets = _targets([epsilon], n, (TIGHT,))
     _run("phased_sgd", setup, targets, source, n, seed).solve()
     cited = min(n**1.25 * d**0.125, n**1.5 / d**0.125)
     row = {"method": "phased_sgd", "gradients": source.taken, "cited": cited}
@@ -329,7 +329,7 @@ def estimator(
     """
     solver = point["solver"]
     n = int(point["n"])
-    targets = _targets(epsilons, n, (PAPER,))
+    targets = _targets(epsilons, n, (PUBLISHED,))
     rows = list[Row]()
     kind, hardest = KINDS[solver]
     for p in norms[solver]:
@@ -361,7 +361,7 @@ def noise(point: Point, norms: Sequence[float], d: int) -> list[Row]:
     def row(name: str, p: float, proof: float, true: float, ratio: float) -> Row:
         row_start = {"algorithm": name, "p": p, "target_epsilon": epsilon}
         row_start |= {"epsilon_of_the_proof": proof, "true_epsilon": true, "given": N}
-        return row_start | {"strict_over_published_noise": ratio}
+        return row_start | {"tight_over_published_noise": ratio}
 
     def both(method: Any, *setup_terms: Any) -> list[Any]:
         targets = (Target(epsilon, delta, kind) for kind in OURS)
@@ -379,16 +379,16 @@ def noise(point: Point, norms: Sequence[float], d: int) -> list[Row]:
             generalised.noise_multiplier(q, d, epsilon, delta, kind) for kind in OURS
         ]
         proof = generalised.proof_epsilon(kappa, scales[0], delta)
-        true = generalised.strict_epsilon(order, kappa, scales[0], delta)
+        true = generalised.tight_epsilon(order, kappa, scales[0], delta)
         rows.append(row("noisy_sfw", p, proof, true, scales[1] / scales[0]))
-    paper, strict = both(poly_sfw, "least_squares", 1.0, d)
+    published, tight = both(poly_sfw, "least_squares", 1.0, d)
     proof = epsilon + epsilon**2 / (2 * math.log(1 / delta))
-    true = true_epsilon(paper.ledger, delta)
-    ratio = strict.scales[1] / paper.scales[1]
+    true = true_epsilon(published.ledger, delta)
+    ratio = tight.scales[1] / published.scales[1]
     rows.append(row("poly_sfw", 1.0, proof, true, ratio))
-    paper, strict = both(phased_sgd, "linear", 2.0, 1)
-    true = gaussian_epsilon(1 / paper.scales[0], delta)
-    ratio = strict.scales[0] / paper.scales[0]
+    published, tight = both(phased_sgd, "linear", 2.0, 1)
+    true = gaussian_epsilon(1 / published.scales[0], delta)
+    ratio = tight.scales[0] / published.scales[0]
     return [*rows, row("phased_sgd", 2.0, epsilon, true, ratio)]
 
 

@@ -13,8 +13,8 @@ from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import SETTING
 from dperm.papers.dpskgd import instances, theorem42
 from dperm.papers.shared.sweeps import load_method, problem_of, transcripts_of, tuned
-from dperm.privacy.accountants import PAPER, STRICT
-from dperm.privacy.accountants.strict import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.privacy.accountants import PUBLISHED, TIGHT
+from dperm.privacy.accountants.tight import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
 from dperm.privacy.noise import streams
@@ -47,7 +47,7 @@ def regimes(
     d = int(point["d"])
     n = float(point["n"])
     f = instances.quadratic(point["regime"], d, ratio, others)
-    unit = release_noise(epsilon, 1 / n**2, 1, STRICT)
+    unit = release_noise(epsilon, 1 / n**2, 1, TIGHT)
     rows = []
     for index, name in enumerate(instances.REGIMES[point["regime"]]):
         method = instances.SampledMethod.of(name, f, n)
@@ -158,7 +158,7 @@ def noise(point: Point, inputs: Inputs) -> Rows:
         mu = math.sqrt(count) / printed
         row: Point = {"problem": problem.name, "epsilon": epsilon}
         row |= {"releases": count, "theorem": printed}
-        for calibration in (PAPER, STRICT):
+        for calibration in (PUBLISHED, TIGHT):
             row[calibration] = release_noise(epsilon, delta, count, calibration)
         row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
         row["true_epsilon"] = gaussian_epsilon(mu, delta)
@@ -170,7 +170,7 @@ def noise(point: Point, inputs: Inputs) -> Rows:
 def as_dp_cd(point: Point, seed: int, inputs: Inputs) -> Rows:
     """Objectives of DP-SkGD with single uniform draws and of DP-CD in an order.
 
-    Both have the same seed and clip, step 1, two passes and strict noise. If DP-CD
+    Both have the same seed and clip, step 1, two passes and tight noise. If DP-CD
     draws uniformly as well, both are the same algorithm.
 
     Parameters
@@ -186,7 +186,7 @@ def as_dp_cd(point: Point, seed: int, inputs: Inputs) -> Rows:
     tuned_point = {"passes": 2, "step": 1.0, "clip": 5.0}
     rows = []
     for name, (module, options) in methods.items():
-        solver_trials = trials.Trials(problem, module, options, STRICT)
+        solver_trials = trials.Trials(problem, module, options, TIGHT)
         rows.append(
             {
                 "algorithm": name,
@@ -215,7 +215,7 @@ def finalists(
     Parameters
     ----------
     point : dict
-        problem and solver; its tuning under strict noise is read.
+        problem and solver; its tuning under tight noise is read.
     most : int
         Number of settings that are run again.
     groups, transcripts : int
@@ -229,10 +229,10 @@ def finalists(
     """
     method = load_method(inputs, point)
     seeds = trials.seeds_of(seed, groups * transcripts + fresh)
-    settings = _best(tuned(folder, point, STRICT), most)
+    settings = _best(tuned(folder, point, TIGHT), most)
     choose = seeds[: groups * transcripts]
     later = seeds[groups * transcripts :]
-    runs = transcripts_of(method, settings, lambda passes: choose, STRICT)
+    runs = transcripts_of(method, settings, lambda passes: choose, TIGHT)
     runs["number"] = runs["transcript"] // transcripts
     chosen = runs.groupby([*SETTING, "number"], as_index=False).agg(
         objective=("objective", "mean"),
@@ -241,14 +241,14 @@ def finalists(
     )
     winner = chosen.groupby(SETTING)["objective"].mean().idxmin()
     winning_rows = settings[(settings[SETTING] == list(winner)).all(axis=1)]
-    ended = transcripts_of(method, winning_rows, lambda passes: later, STRICT)[KEPT]
+    ended = transcripts_of(method, winning_rows, lambda passes: later, TIGHT)[KEPT]
     ended = ended.rename(columns={"transcript": "number"}).assign(stage="fresh")
     return pd.concat([chosen.assign(stage="choose"), ended]).to_dict("records")
 
 
 def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     """The ``most`` settings of least mean objective, with their noise multipliers."""
-    strict = rows[rows["calibration"] == STRICT]
-    noise = strict.groupby("passes")["noise_multiplier"].first()
-    settings = results.means(strict).nsmallest(most, "objective")[SETTING]
+    tight = rows[rows["calibration"] == TIGHT]
+    noise = tight.groupby("passes")["noise_multiplier"].first()
+    settings = results.means(tight).nsmallest(most, "objective")[SETTING]
     return settings.assign(noise_multiplier=settings["passes"].map(noise))

@@ -12,7 +12,7 @@ import scipy
 
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.instances import Pairs
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.noise import Streams
 from dperm.solvers.batched import BatchedSettings, dp_skgd
 

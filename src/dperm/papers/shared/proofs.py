@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dperm.privacy.accountants.strict import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.privacy.accountants.tight import gaussian_epsilon, gaussian_renyi_epsilon
 
 
 @dataclass(frozen=True)

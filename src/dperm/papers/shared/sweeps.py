@@ -23,7 +23,7 @@ from dperm.experiments.inputs import (
 )
 from dperm.experiments.tune import ONE_RUN
 from dperm.experiments.unit import setting_rows
-from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accountants import PUBLISHED, TIGHT
 from dperm.privacy.calibration import Calibration, UnreachableTargetError
 from dperm.privacy.events import as_set, moves_with_data
 from dperm.problems.optimum import Optimum
@@ -32,7 +32,7 @@ from dperm.solvers.batched import BatchedSettings, trials
 from dperm.solvers.batched.engine import run_batched
 from dperm.storage import files as store
 
-CALIBRATION = PAPER  # published results were run with the published noise
+CALIBRATION = PUBLISHED  # published results were run with the published noise
 KEPT = [
     "passes",
     "step",
@@ -102,7 +102,7 @@ def against_epsilon(
     method = load_method(inputs, point)
     problem = replace(method.problem, epsilon=float(point["epsilon"]))
     run = paper.runs[point["solver"]]
-    tuning_trials = trials.Trials(problem, method.module, method.options, STRICT)
+    tuning_trials = trials.Trials(problem, method.module, method.options, TIGHT)
     least_value = method.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
     shared_columns = {
@@ -131,17 +131,17 @@ def priced(
 ) -> Iterator[tuple[Calibration, dict[str, Any]]]:
     """Yield the published calibrations of a solver, each with its row of ``noise``.
 
-    ``strict_noise`` is the least sound multiplier for the target, ``ratio`` that over
+    ``tight_noise`` is the least sound multiplier for the target, ``ratio`` that over
     the published one; both are missing if no noise reaches the target.
     """
     loaded = load_method(inputs, point)
     method = (loaded.problem, loaded.module, loaded.options)
     for passes in sorted(tuned(folder, point)["passes"].unique()):
-        published = trials.noise(*method, passes, PAPER)
+        published = trials.noise(*method, passes, PUBLISHED)
         try:
-            strict_noise = trials.noise(*method, passes, STRICT).noise_multiplier
+            tight_noise = trials.noise(*method, passes, TIGHT).noise_multiplier
         except UnreachableTargetError:
-            strict_noise = math.nan
+            tight_noise = math.nan
         yield (
             published,
             {
@@ -149,11 +149,11 @@ def priced(
                 "passes": passes,
                 "target_epsilon": published.target_epsilon,
                 "delta": published.delta,
-                "paper_noise": published.noise_multiplier,
+                "published_noise": published.noise_multiplier,
                 "true_epsilon": published.true_epsilon,
                 "given": ", ".join(published.ledger.given),
-                "strict_noise": strict_noise,
-                "ratio": strict_noise / published.noise_multiplier,
+                "tight_noise": tight_noise,
+                "ratio": tight_noise / published.noise_multiplier,
             },
         )
 

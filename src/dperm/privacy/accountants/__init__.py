@@ -14,11 +14,11 @@ from types import ModuleType
 
 from dperm import names
 
-PAPER = "paper"
-STRICT = "strict"
+PUBLISHED = "published"
+TIGHT = "tight"
 PLACES = {
-    PAPER: "dperm.privacy.accountants.published",
-    STRICT: "dperm.privacy.accountants.strict",
+    PUBLISHED: "dperm.privacy.accountants.published",
+    TIGHT: "dperm.privacy.accountants.tight",
 }
 OURS = tuple(PLACES)
 

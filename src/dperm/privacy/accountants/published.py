@@ -1,4 +1,4 @@
-"""The papers' own accounting: the calibration ``paper``.
+"""The papers' own accounting: the calibration ``published``.
 
 Pure epsilons add (Dwork and Roth 2014, Corollary 3.15), and so do Rényi curves (Mironov
 2017, arXiv:1702.07476, Proposition 1). Without sampling they are converted by
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy  # it imports its parts when they are first used
 
-from dperm.privacy.accountants.strict import gaussian_renyi_epsilon
+from dperm.privacy.accountants.tight import gaussian_renyi_epsilon
 from dperm.privacy.events import (
     Event,
     Gaussian,

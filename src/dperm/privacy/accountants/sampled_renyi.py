@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import scipy  # submodules are loaded on first use
 
-from dperm.privacy.accountants.strict import renyi
+from dperm.privacy.accountants.tight import renyi
 from dperm.privacy.events import Ledger, SampledGaussian
 
 Array = np.ndarray

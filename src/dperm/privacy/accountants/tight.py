@@ -1,4 +1,4 @@
-"""Proved upper bound on the epsilon of a ledger: the calibration ``strict``.
+"""Proved upper bound on the epsilon of a ledger: the calibration ``tight``.
 
 Gaussian releases are composed exactly (Balle and Wang 2018, arXiv:1805.06530, Theorem
 8), all others as privacy loss distributions, or by the Rényi curve where that bound is

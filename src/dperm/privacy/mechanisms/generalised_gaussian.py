@@ -16,10 +16,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.accountants.pld import NODES, Profile, chorded
 from dperm.privacy.accountants.published import published_cost
-from dperm.privacy.accountants.strict import (
+from dperm.privacy.accountants.tight import (
     RENYI_ORDERS,
     converted,
     gaussian_delta,
@@ -93,7 +93,7 @@ def proof_epsilon(kappa: float, multiplier: float, delta: float) -> float:
     return 2 * rho + 2 * math.sqrt(rho * (rho + log))
 
 
-def strict_epsilon(r: float, kappa: float, multiplier: float, delta: float) -> float:
+def tight_epsilon(r: float, kappa: float, multiplier: float, delta: float) -> float:
     """The least epsilon we can prove: exact for r = 2, else the Rényi bound's."""
     if r == 2:
         return gaussian_epsilon(1 / multiplier, delta)
@@ -106,22 +106,22 @@ def noise_multiplier(
 ) -> float:
     """Noise scale over sensitivity in l_q that one release in dimension d needs.
 
-    For ``paper`` it is sqrt(2 kappa log(1/delta)) / epsilon (Corollary 3.3), for
-    ``strict`` the least for which ``strict_epsilon`` stays within the target. An
+    For ``published`` it is sqrt(2 kappa log(1/delta)) / epsilon (Corollary 3.3), for
+    ``tight`` the least for which ``tight_epsilon`` stays within the target. An
     infinite epsilon needs no noise.
     """
     if math.isinf(epsilon):
         return 0.0
     kappa = regularity(q, d)
-    if calibration == PAPER:
+    if calibration == PUBLISHED:
         return math.sqrt(2 * kappa * math.log(1 / delta)) / epsilon
-    return math.sqrt(kappa) * _strict_unit(smooth_order(q, d), epsilon, delta)
+    return math.sqrt(kappa) * _tight_unit(smooth_order(q, d), epsilon, delta)
 
 
 @lru_cache(maxsize=4096)
-def _strict_unit(r: float, epsilon: float, delta: float) -> float:
-    """Strict multiplier at kappa = 1; kappa only scales it by its root."""
-    return smallest(lambda z: strict_epsilon(r, 1.0, z, delta), epsilon, 1e-10)
+def _tight_unit(r: float, epsilon: float, delta: float) -> float:
+    """Tight multiplier at kappa = 1; kappa only scales it by its root."""
+    return smallest(lambda z: tight_epsilon(r, 1.0, z, delta), epsilon, 1e-10)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dperm.privacy.accountants.pld import Profile
 from dperm.privacy.accountants.published import published_cost
-from dperm.privacy.accountants.strict import (
+from dperm.privacy.accountants.tight import (
     RENYI_ORDERS,
     beside_gaussians,
     converted,
@@ -54,7 +54,7 @@ class NoisyMax(Event):
     #: what the paper claims one selection costs; None: the sound cost
     published_pure: float | None = None
     #: false where the noise is not on the score, so that no bound can be proved: the
-    #: strict cost is then infinite, and `published_pure` and `pure` keep the claims
+    #: tight cost is then infinite, and `published_pure` and `pure` keep the claims
     sound: bool = True
 
     def __post_init__(self) -> None:

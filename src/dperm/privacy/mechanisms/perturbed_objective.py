@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dperm.privacy.accountants.pld import NODES, Profile, chorded
-from dperm.privacy.accountants.strict import beside_gaussians, gaussian_delta, profile
+from dperm.privacy.accountants.tight import beside_gaussians, gaussian_delta, profile
 from dperm.privacy.events import Event, require_positive
 
 Array = NDArray[np.float64]

@@ -26,7 +26,7 @@ from scipy import stats
 from scipy.special import gammaincc
 
 from dperm.privacy.accountants.pld import NODES, Profile, chorded
-from dperm.privacy.accountants.strict import beside_gaussians, gaussian_delta, profile
+from dperm.privacy.accountants.tight import beside_gaussians, gaussian_delta, profile
 from dperm.privacy.events import Event, LedgerError, require_one
 from dperm.privacy.mechanisms.perturbed_objective import crossing
 

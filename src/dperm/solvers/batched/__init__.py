@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from dperm.numerics.parallel import spread
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.noise import Streams, gaussian
 from dperm.problems.problem import Problem
 from dperm.solvers.batched.columns import compiled, matrix
@@ -49,8 +49,8 @@ class BatchedSettings:
     clip: np.ndarray  #: shape (L,); clipping threshold C; infinity only without noise
     #: noise scale over replace-one sensitivity; 0 for the non-private method
     noise_multiplier: float
-    #: accountant that set the noise, such as ``paper`` or ``strict``
-    calibration: str = PAPER
+    #: accountant that set the noise, such as ``published`` or ``tight``
+    calibration: str = PUBLISHED
 
     def take(self, index: Any) -> BatchedSettings:
         """The settings selected by an index array, mask or slice."""

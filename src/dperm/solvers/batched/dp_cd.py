@@ -17,7 +17,7 @@ import numpy as np
 
 from dperm.numerics.compiled import KERNEL
 from dperm.numerics.kernels import njit
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.events import SMOOTHNESS, Gaussian, Ledger
 from dperm.problems.penalties import prox
 from dperm.problems.problem import Problem
@@ -66,7 +66,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Ledger:
     """One Gaussian release per step (Appendix B); the order is public."""
     event = Gaussian(

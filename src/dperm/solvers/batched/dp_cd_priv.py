@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dperm.privacy import accountants
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.events import FEATURE_BOUNDS, Laplace, Ledger
 from dperm.privacy.noise import laplace
 from dperm.problems.problem import Problem
@@ -55,7 +55,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Ledger:
     """Laplace releases of the p constants, then DP-CD's Gaussian releases."""
     spent = options.share * problem.epsilon
@@ -90,7 +90,7 @@ def smoothness_event(
 def stated_sensitivity(calibration: str) -> float:
     """Sensitivity of M_j in units of b_j / n: dpcd prints 2, but 1 is enough."""
     accountants.place(calibration)
-    return 2.0 if calibration == PAPER else 1.0
+    return 2.0 if calibration == PUBLISHED else 1.0
 
 
 def feature_bounds(X: Any, factor: float) -> np.ndarray:

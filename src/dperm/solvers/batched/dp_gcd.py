@@ -21,9 +21,9 @@ under a ridge of l2, whatever other terms psi has. So replacing a record moves a
 by at most D = 2 C / (n sqrt(sum M)) x 1, M / (M + l2), sqrt(M / (M + l2)) at the
 largest M (see ``steepest``).
 
-Calibration ``paper`` puts Lap(lambda_k) inside the rule, on g_k, as printed. This is
-private for scores that follow the noise. With an L1 norm, however, a score does not
-change while the proximal step stays put, and no bound can be proved. ``strict`` puts
+Calibration ``published`` puts Lap(lambda_k) inside the rule, on g_k, as printed. This
+is private for scores that follow the noise. With an L1 norm, however, a score does not
+change while the proximal step stays put, and no bound can be proved. ``tight`` puts
 noise of scale D / epsilon' on the score itself.
 """
 
@@ -36,7 +36,7 @@ import numpy as np
 
 from dperm.numerics.compiled import INLINE, KERNEL, clamp
 from dperm.numerics.kernels import njit
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.events import SMOOTHNESS, Ledger
 from dperm.privacy.mechanisms.noisy_max import ChosenValue, NoisyMax
 from dperm.privacy.noise import gumbel, laplace
@@ -83,7 +83,7 @@ def steps(problem: Problem, passes: float, options: Options) -> int:
 
 def is_inside(options: Options, calibration: str) -> bool:
     """Whether the selection noise is inside the rule, on the gradient, as printed."""
-    return calibration == PAPER and options.noise == "laplace"
+    return calibration == PUBLISHED and options.noise == "laplace"
 
 
 def is_sound(problem: Problem, options: Options, calibration: str) -> bool:
@@ -120,7 +120,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Ledger:
     """A selection and a Laplace release per iteration; epsilon' = 1 / multiplier."""
     derivative = "2 C_j / n, the replace-one change of a clipped mean derivative"

@@ -23,7 +23,7 @@ import numpy as np
 
 from dperm.numerics.compiled import INLINE, KERNEL, clamp, fused
 from dperm.numerics.kernels import njit
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.events import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
 from dperm.problems.losses import derivative
 from dperm.problems.penalties import prox, prox_constants
@@ -60,7 +60,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Ledger:
     """One Gaussian release on a random batch per step."""
     event = SampledGaussian(

@@ -28,7 +28,7 @@ from numpy.random import Generator
 
 from dperm.numerics.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.numerics.kernels import njit
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.events import (
     IMPORTANCE,
     LIFTS,
@@ -222,7 +222,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Ledger:
     """One Gaussian release per step; S is independent of the data and costs nothing."""
     event = Gaussian(

@@ -78,7 +78,7 @@ class Trials:
     problem: Problem
     module: ModuleType  #: of the solver
     options: Any  #: the solver's
-    calibration: str  #: name of a calibration, such as ``paper`` or ``strict``
+    calibration: str  #: name of a calibration, such as ``published`` or ``tight``
 
     @cached_property
     def noise(self) -> Callable[[float], Calibration]:

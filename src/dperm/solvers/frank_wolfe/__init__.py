@@ -24,15 +24,16 @@ from typing import Self
 
 import numpy as np
 
-from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accountants import PUBLISHED, TIGHT
 from dperm.privacy.events import Ledger, NonPrivate
 
-# ``none``: no noise. ``strict``: the least that a sound accountant allows. ``paper``:
-# the scale of the solver's paper. The others are readings of that scale by Lou and
-# Cheung 2020, where the paper leaves it open. ``stated`` uses the G they print, with
-# noise on the gradient as in their line 7. ``scaled`` adds it to the radius times the
-# gradient, for which it is derived. ``valid`` uses a G that bounds a record's share.
-CALIBRATIONS = ("none", PAPER, "stated", "scaled", "valid", STRICT)
+# ``none``: no noise. ``tight``: the least that a sound accountant allows.
+# ``published``: the scale of the solver's paper. The others are readings of that scale
+# by Lou and Cheung 2020, where the paper leaves it open. ``stated`` uses the G they
+# print, with noise on the gradient as in their line 7. ``scaled`` adds it to the radius
+# times the gradient, for which it is derived. ``valid`` uses a G that bounds a record's
+# share.
+CALIBRATIONS = ("none", PUBLISHED, "stated", "scaled", "valid", TIGHT)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.accountants import PAPER
+from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.events import Ledger
 from dperm.privacy.noise import Streams
 from dperm.problems.problem import Problem
@@ -77,7 +77,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Ledger:
     """List the steps as releases without noise."""
     return silent(count).ledger

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accountants import PUBLISHED, TIGHT
 from dperm.privacy.events import GRADIENT, Ledger
 from dperm.privacy.noise import Streams
 from dperm.problems.problem import Problem
@@ -51,7 +51,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = STRICT,
+    calibration: str = TIGHT,
 ) -> Ledger:
     """Both kinds of release, with noise by the budget's split."""
     scores = scores_of(calibration)
@@ -69,14 +69,14 @@ def noise(
     options: Options,
     epsilon: float,
     delta: float,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Noise:
-    """The printed scales, or the least; ``paper`` means ``scaled``."""
+    """The printed scales, or the least; ``published`` means ``scaled``."""
     require_calibration(calibration)
     scores = scores_of(calibration)
     if calibration == "none" or math.isinf(epsilon):
         return silent(count, scores)
-    if calibration == STRICT:
+    if calibration == TIGHT:
         return least(problem, count, options, epsilon, delta)
     goal = (problem, count, options, epsilon, delta)
     if calibration == "valid":

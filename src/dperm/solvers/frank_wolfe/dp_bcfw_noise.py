@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 import scipy  # its submodules load on first use
 
-from dperm.privacy.accountants import STRICT
-from dperm.privacy.accountants.strict import gaussian_epsilon
+from dperm.privacy.accountants import TIGHT
+from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import Event, Gaussian, Ledger
@@ -179,7 +179,7 @@ def _least_multipliers(
         )
 
     with np.errstate(over="ignore"):  # tilted masses may become infinite
-        noise = calibrate(of, epsilon, delta, STRICT)
+        noise = calibrate(of, epsilon, delta, TIGHT)
     return *_proportion(noise.noise_multiplier, counts, share), noise.true_epsilon
 
 

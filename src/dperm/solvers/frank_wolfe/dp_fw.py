@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.privacy.accountants import PAPER, STRICT
+from dperm.privacy.accountants import PUBLISHED, TIGHT
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import GRADIENT, Ledger
@@ -91,7 +91,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Ledger:
     """One selection per step, with noise in units of the sensitivity."""
     moved = sensitivity(problem, options)
@@ -105,11 +105,11 @@ def noise(
     options: Options,
     epsilon: float,
     delta: float,
-    calibration: str = PAPER,
+    calibration: str = PUBLISHED,
 ) -> Noise:
     """Talwar et al.'s scale L r sqrt(8 T log(1/delta)) / (n epsilon), or the least.
 
-    For L, ``paper`` and ``valid`` use a bound on a record's share; ``stated`` and
+    For L, ``published`` and ``valid`` use a bound on a record's share; ``stated`` and
     ``scaled`` use the value that Lou and Cheung 2020 print.
     """
     require_calibration(calibration)
@@ -117,7 +117,7 @@ def noise(
         return silent(count)
     moved = sensitivity(problem, options)
     assumptions = problem.given
-    if calibration == STRICT:
+    if calibration == TIGHT:
         scale = least_multiplier(count, epsilon, delta) * moved
     else:
         L = valid_lipschitz(problem, options)
@@ -200,7 +200,7 @@ def least_multiplier(count: int, epsilon: float, delta: float) -> float:
         return Ledger((selections(1.0, multiplier, count),))
 
     with np.errstate(over="ignore"):  # tilted masses may become infinite
-        return calibrate(of, epsilon, delta, STRICT).noise_multiplier
+        return calibrate(of, epsilon, delta, TIGHT).noise_multiplier
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import Event, Gaussian, Ledger, SampledGaussian
 from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
@@ -225,4 +225,4 @@ def whole(epsilon: float, delta: float) -> float:
     def one(multiplier: float) -> Ledger:
         return Ledger((Gaussian(1.0, multiplier, 1, "", ""),))
 
-    return calibrate(one, epsilon, delta, STRICT).noise_multiplier
+    return calibrate(one, epsilon, delta, TIGHT).noise_multiplier

@@ -32,7 +32,7 @@ class Target:
 
     epsilon: float  #: infinity runs without noise
     delta: float
-    #: {"paper", "strict", "none"}; the noise as published, the least that a sound
+    #: {"published", "tight", "none"}; the noise as published, the least that a sound
     #: accountant allows, or none
     calibration: str
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.events import Ledger, N
 from dperm.privacy.mechanisms.generalised_gaussian import (
     GeneralisedGaussian,
@@ -159,7 +159,7 @@ class Run(Stream):
         super().__post_init__()
         self.tree = tree(self.n, self.options)
         self.order = smooth_order(self.setup.q, self.setup.d)
-        self.strict = np.array([to.calibration == STRICT for to in self.targets])
+        self.tight = np.array([to.calibration == TIGHT for to in self.targets])
         shape = (self.tree.phases + 1, *self.x.shape)
         self.points = np.zeros(shape)
         self.estimates = np.zeros(shape)
@@ -202,7 +202,7 @@ class Run(Stream):
             return multiplier * root_sensitivity(setup, b)
         sound = child_sensitivity(setup, b, t, depth, leaf, self.options)
         printed = printed_sensitivity(setup, b)
-        return multiplier * np.where(self.strict, sound, printed)
+        return multiplier * np.where(self.tight, sound, printed)
 
 
 def _entered(t: int, leaf: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dperm.numerics.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.numerics.kernels import njit
-from dperm.privacy.accountants import STRICT
+from dperm.privacy.accountants import TIGHT
 from dperm.privacy.noise import gaussian
 from dperm.problems.losses import slope
 from dperm.solvers.single_pass import (
@@ -69,10 +69,10 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise
         raise ValueError(f"p: phased SGD expects 2 or more, found {setup.p:g}")
     if math.isinf(target.epsilon):
         return silent()
-    if target.calibration == "paper":
+    if target.calibration == "published":
         scale = 2 * math.sqrt(math.log(1 / target.delta)) / target.epsilon
     else:
-        scale = least_multiplier(target.epsilon, target.delta, STRICT, 1)
+        scale = least_multiplier(target.epsilon, target.delta, TIGHT, 1)
     unit = "2 L eta_i, the replace-one change of phase i's average"
     source = "Feldman, Koren and Talwar 2020, Algorithm 2"
     return TargetNoise(gaussian_releases(scale, 1, unit, source), (scale,))

@@ -23,7 +23,7 @@ import numpy as np
 
 from dperm.numerics.compiled import BLOCK, INLINE, KERNEL, clamp, dot, fused, lowest
 from dperm.numerics.kernels import njit
-from dperm.privacy.accountants.strict import renyi_epsilon
+from dperm.privacy.accountants.tight import renyi_epsilon
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Ledger, N
 from dperm.privacy.mechanisms.noisy_max import NoisyMax
@@ -155,13 +155,13 @@ def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
 def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Laplace scales of step 0 and of the later steps.
 
-    ``paper``: 2 s_t sqrt(n log(1/delta)) / epsilon. ``strict``: one scale for all, the
-    least that keeps every record's cost within the target as zCDP, a selection at
+    ``published``: 2 s_t sqrt(n log(1/delta)) / epsilon. ``tight``: one scale for all,
+    the least that keeps every record's cost within the target as zCDP, a selection at
     scale b being pure 2 s / b and so (2 s / b)^2 / 2-zCDP.
     """
     if math.isinf(target.epsilon):
         return silent(2)
-    if target.calibration == "paper":
+    if target.calibration == "published":
         unit = 2 * math.sqrt(n * math.log(1 / target.delta)) / target.epsilon
         first_sensitivity, later_sensitivity = (
             printed_sensitivity(setup, n, t) for t in (0, 1)

@@ -28,15 +28,15 @@ def iterations(n: int) -> int:
 def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Laplace scale of the scores <v, gradient>.
 
-    ``paper``: L0 R sqrt(8 T log(1/delta)) / (n epsilon) with the l_1 norm R of the
-    vertices. ``strict``: a score moves by 2 L0 R / n, a selection costs twice that over
+    ``published``: L0 R sqrt(8 T log(1/delta)) / (n epsilon) with the l_1 norm R of the
+    vertices. ``tight``: a score moves by 2 L0 R / n, a selection costs twice that over
     the scale, and T selections compose as zCDP.
     """
     if math.isinf(target.epsilon):
         return silent()
     count = iterations(n)
     unit = setup.lipschitz * setup.radius / n
-    if target.calibration == "paper":
+    if target.calibration == "published":
         scale = unit * published_root(count, target.delta) / target.epsilon
     else:
         budget = concentrated_budget(target.epsilon, target.delta)

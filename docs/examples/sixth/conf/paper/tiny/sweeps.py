@@ -24,4 +24,4 @@ def needed(count, epsilon, delta):
     def ledger(multiplier):
         return Ledger((Gaussian(1.0, multiplier, count, "1", "Theorem 1"),))
 
-    return calibrate(ledger, epsilon, delta, "strict").noise_multiplier
+    return calibrate(ledger, epsilon, delta, "tight").noise_multiplier
