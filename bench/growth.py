@@ -111,7 +111,8 @@ def _composing(folder: Path, count: int) -> Callable[[], Any]:
     home = folder / str(count)
     names = [f"problem{k}" for k in range(count)]
     paper = {
-        "name": "many", "problems": names, "small_problems": names, "calibrations": ["tight"],
+        "name": "many", "problems": names, "small_problems": names,
+        "calibrations": ["tight"],
         "runs": {"dp_cd": {"grid": {"passes": [2], "step": [0.1, 1.0], "clip": [1.0]}}},
     }  # fmt: skip
     _write(home / "conf/paper/many/paper.yaml", paper)

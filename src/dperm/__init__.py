@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dperm.estimators.search import PrivateSearch as PrivateSearch
 
 IN_KEYS = "nothing"  # it imports what it offers at its first use
-__version__ = "2.0.0"
+__version__ = "3.0.0"
 
 # Public names, and the modules that define them.
 PLACES = {
