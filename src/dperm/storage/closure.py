@@ -282,6 +282,10 @@ def forget() -> None:
         _version_of,
         _beside,
         _globals,
+        _statement,
+        _body,
+        _mentioned_by,
+        _bound,
     ]
     for cached in stored:
         cached.cache_clear()
@@ -374,23 +378,68 @@ def _code(module: str, name: str = "") -> Code:
         reached = _reached(module, name)
         if not outside:
             tree = reached
-    nodes = [*ast.walk(tree)]
-    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
-    strings = frozenset(text for text in constants if isinstance(text, str))
+    statements = [*map(_statement, tree.body)]
+    strings = _union(statement.strings for statement in statements)
+    attributes = _union(statement.attributes for statement in statements)
     named_files = _named_files(path, strings)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    uses = {*_uses(tree, package)}
+    uses = {*_uses(statements, package)}
     if outside and not {"site-packages", "dist-packages"} & {*path.parts}:
         uses |= {word for word in strings if is_beside(word)}
-        mentioned = _names(nodes)
-        if mentioned & OPENING:
+        if _union(statement.names for statement in statements) & OPENING:
             named_files |= _beside(path.parent)
-    content = hashlib.sha256(ast.dump(tree).encode())
+    text = ", ".join(statement.text for statement in statements)
+    content = hashlib.sha256(f"{_BEFORE}{text}{_AFTER}".encode())
     for file in sorted(named_files):
         content.update(f"\n{file.name} ".encode() + _content(file))
-    attributes = frozenset(_attributes(nodes))
     digest = content.hexdigest()
     return Code(digest, strings, attributes, frozenset(uses), frozenset(named_files))
+
+
+# What ``ast.dump`` writes before and after the statements of a module.
+_BEFORE, _AFTER = ast.dump(ast.Module([ast.Pass()], [])).split(ast.dump(ast.Pass()))
+
+
+class Statement(NamedTuple):
+    """What a top-level statement holds. Many entry points of a module share it."""
+
+    text: str  #: as ``ast.dump`` writes it
+    strings: frozenset[str]
+    names: frozenset[str]  #: and attributes, and what it imports
+    attributes: frozenset[str]  #: each also with the name before it
+    read_of: dict[str, set[str]]  #: names to the attributes that are read of them
+    bare: frozenset[str]  #: names of which more than an attribute is read
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+
+
+@functools.cache
+def _statement(node: ast.stmt) -> Statement:
+    nodes = [*ast.walk(node)]
+    constants = (inner.value for inner in nodes if isinstance(inner, ast.Constant))
+    read_of: dict[str, set[str]] = {}
+    owners = set[int]()
+    for inner in nodes:
+        if isinstance(inner, ast.Attribute):
+            owners.add(id(inner.value))
+            if isinstance(inner.value, ast.Name):
+                read_of.setdefault(inner.value.id, set()).add(inner.attr)
+    names = [inner for inner in nodes if isinstance(inner, ast.Name)]
+    imports = (
+        inner for inner in nodes if isinstance(inner, ast.Import | ast.ImportFrom)
+    )
+    return Statement(
+        ast.dump(node),
+        frozenset(text for text in constants if isinstance(text, str)),
+        frozenset(_names(nodes)),
+        frozenset(_attributes(nodes)),
+        read_of,
+        frozenset(name.id for name in names if id(name) not in owners),
+        tuple(imports),
+    )
+
+
+def _union(parts: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset(chain.from_iterable(parts))
 
 
 def _content(file: Path) -> bytes:
@@ -533,12 +582,11 @@ def _reached(module: str, name: str) -> ast.Module:
     Those that act when the module is imported, as a registration does, are always
     among them. All of them are, if one of them looks up names by texts.
     """
-    body = [*chain.from_iterable(map(_parts, _tree(module).body))]
+    body = _body(module)
     bound = [_bound(node) for node in body]
     if not any(name in names for names in bound):
         raise UnknownNameError(f"{module}:{name}: no such name")
-    inner = _globals(module)
-    mentioned = [_mentioned(node, inner) for node in body]
+    mentioned = _mentioned_by(module)
     reached = {place for place, node in enumerate(body) if _acts(node)}
     todo = [name, *chain.from_iterable(mentioned[place] for place in reached)]
     while todo:
@@ -548,10 +596,22 @@ def _reached(module: str, name: str) -> ast.Module:
                 reached.add(place)
                 todo += mentioned[place]
     kept_statements = [body[place] for place in sorted(reached)]
-    nodes = [*chain.from_iterable(map(ast.walk, kept_statements))]
-    if _names(nodes) & REFLECTIVE:
+    if _union(_statement(node).names for node in kept_statements) & REFLECTIVE:
         return _tree(module)
     return ast.Module(kept_statements, [])
+
+
+@functools.cache
+def _body(module: str) -> list[ast.stmt]:
+    """The top-level statements of a module, an import of several names as several."""
+    return [*chain.from_iterable(map(_parts, _tree(module).body))]
+
+
+@functools.cache
+def _mentioned_by(module: str) -> list[set[str]]:
+    """The names of the module that each of these statements mentions."""
+    inner = _globals(module)
+    return [_mentioned(node, inner) for node in _body(module)]
 
 
 @functools.cache
@@ -608,6 +668,7 @@ def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
         yield node
 
 
+@functools.cache
 def _bound(node: ast.stmt) -> set[str]:
     """The names that a top-level statement binds or changes."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -653,38 +714,33 @@ def _mentioned(
 # --- what code imports ----------------------------------------------------------------
 
 
-def _uses(tree: ast.AST, package: str) -> Iterator[str]:
+def _uses(statements: list[Statement], package: str) -> Iterator[str]:
     """Entry points that code may reach by its imports."""
-    nodes = [*ast.walk(tree)]
     attributes: dict[str, set[str]] = {}
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            attributes.setdefault(node.value.id, set()).add(node.attr)
-    inner = (node.value for node in nodes if isinstance(node, ast.Attribute))
-    held = {id(inner_value) for inner_value in inner}
-    bare = {
-        node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in held
-    }
-    for node in nodes:
+    for statement in statements:
+        for name, read in statement.read_of.items():
+            attributes.setdefault(name, set()).update(read)
+    bare = _union(statement.bare for statement in statements)
+    for node in chain.from_iterable(statement.imports for statement in statements):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 local = _local(alias)
                 is_whole = local in bare or (alias.asname is None and "." in alias.name)
                 names = None if is_whole else attributes.get(local, set())
                 yield from _of_module(alias.name, names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: 1 - node.level or None] if node.level else []
-            source_module = ".".join([*above, *([node.module] if node.module else [])])
-            for alias in node.names:
-                inside = f"{source_module}.{alias.name}"
-                if alias.name == "*":
-                    yield from _of_module(source_module, None)
-                elif _path(inside):
-                    local = _local(alias)
-                    names = None if local in bare else attributes.get(local, set())
-                    yield from _of_module(inside, names)
-                else:
-                    yield from _of_module(source_module, {alias.name})
+            continue
+        above = package.split(".")[: 1 - node.level or None] if node.level else []
+        source_module = ".".join([*above, *([node.module] if node.module else [])])
+        for alias in node.names:
+            inside = f"{source_module}.{alias.name}"
+            if alias.name == "*":
+                yield from _of_module(source_module, None)
+            elif _path(inside):
+                local = _local(alias)
+                names = None if local in bare else attributes.get(local, set())
+                yield from _of_module(inside, names)
+            else:
+                yield from _of_module(source_module, {alias.name})
 
 
 def _of_module(module: str, names: set[str] | None) -> Iterator[str]:
@@ -706,8 +762,7 @@ def _has(module: str, name: str) -> bool:
     """Whether a module of this package has a statement that binds a name."""
     if _said(module) == NOTHING:
         return True
-    statements = chain.from_iterable(map(_parts, _tree(module).body))
-    return any(name in _bound(statement) for statement in statements)
+    return any(name in _bound(statement) for statement in _body(module))
 
 
 # --- where modules are ----------------------------------------------------------------

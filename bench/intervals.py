@@ -1,0 +1,106 @@
+"""Whether the results' intervals hold the mean of many more runs, on seeds of its own.
+
+``python -m bench.intervals`` runs every setting of DP-CD's Table 2 and of DP-GCD's
+Table 4 again 400 times, and counts the 95 % intervals that exclude the mean. It also
+counts the means of Table 2 that lie outside the middle 95 % of the law of that number,
+which the table ``law`` has. It reads ``results/`` and ``data/`` of the folder that it
+is started in, and writes ``results/intervals.csv``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from dperm.config.config import compose, read
+from dperm.experiments import inputs, plan
+from dperm.experiments.digests import solver_of
+from dperm.experiments.unit import SolverJob, setting_rows
+from dperm.solvers.batched import trials
+from dperm.storage import files as store
+
+TABLES = {"dpcd": "table2", "dpgcd": "table4"}
+RUNS = 400
+SEED = 31_000_000  # of these runs alone: the results' seeds derive from seed 0
+
+
+def again(job: SolverJob, calibration: str, setting: Any) -> np.ndarray:
+    """Final relative errors of fresh runs of a setting, (RUNS,)."""
+    passes = float(setting.passes)
+    noise = trials.noise(job.problem, job.module, job.options, passes, calibration)
+    step, clip = np.array([setting.step]), np.array([setting.clip])
+    errors = []
+    for replicate in range(RUNS):
+        seed = plan.seed_of(SEED, "again", *job.names[1:3], passes, replicate)
+        table = setting_rows(
+            job.module,
+            job.options,
+            job.problem,
+            job.optimum,
+            trials.batched(step, clip, noise),
+            passes,
+            (passes,),
+            seed,
+            1,
+        )
+        errors.append(float(table["relative_error"].iloc[0]))
+    return np.array(errors)
+
+
+def checked(paper_name: str) -> list[dict[str, Any]]:
+    """A row for each interval of a paper's table."""
+    paper = read("paper", paper_name)
+    solvers = {plan.label(paper, solver_of(name)): name for name in paper.runs}
+    table = pd.read_csv(f"results/{paper_name}/{TABLES[paper_name]}.csv")
+    rows = []
+    for setting in tqdm([*table.itertuples()], paper_name):
+        chosen = (f"problem={setting.problem}", f"solver={solvers[setting.algorithm]}")
+        job = inputs.load_job(compose([f"paper={paper_name}", *chosen]))
+        errors = again(job, paper.calibrations[0], setting)
+        low, high, mean = setting.fresh_ci_low, setting.fresh_ci_high, errors.mean()
+        rows.append(
+            {
+                "paper": paper_name,
+                "problem": setting.problem,
+                "algorithm": setting.algorithm,
+                "passes": setting.passes,
+                "runs": setting.fresh_runs,
+                "mean": setting.fresh_mean,
+                "low": low,
+                "high": high,
+                "mean_again": mean,
+                "error_again": errors.std(ddof=1) / np.sqrt(RUNS),
+                "excluded": not low <= mean <= high,
+            }
+        )
+    return rows
+
+
+def outside_law() -> pd.DataFrame:
+    """Cells of Table 2 whose mean lies outside the middle 95 % of its law."""
+    keys = ["problem", "algorithm", "passes"]
+    law = pd.read_csv("results/dpcd/law.csv")
+    law = law[law["prints"] == "least"]
+    cells = law.merge(pd.read_csv("results/dpcd/table2.csv"), on=keys)
+    inside = cells["mean"].between(cells["q0.025"], cells["q0.975"])
+    print(f"{(~inside).sum()} of {len(cells)} means of Table 2 outside their law")
+    return cells[~inside]
+
+
+def main() -> None:
+    """Print the counts and what they count, and write the table."""
+    print(outside_law()[["problem", "algorithm", "passes", "mean"]].to_string())
+    rows = [row for paper_name in TABLES for row in checked(paper_name)]
+    table = pd.DataFrame(rows)
+    store.write_text(Path("results/intervals.csv"), table.to_csv(index=False))
+    excluded = table[table["excluded"]]
+    print(f"{len(excluded)} of {len(table)} intervals exclude the mean of {RUNS} runs")
+    print(excluded.to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
