@@ -27,9 +27,7 @@ import logging
 import random
 import re
 import secrets
-import tempfile
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -45,6 +43,8 @@ from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
 from dperm.experiments.unit import PROVENANCE, STOPPED_EARLY, SolverJob, Unit, compute
+from dperm.privacy.calibration import Calibration
+from dperm.solvers.batched import trials
 from dperm.storage import files as store
 from dperm.storage.files import POINT
 from dperm.workflow import manifest, recheck
@@ -363,6 +363,16 @@ def _replayed(
         run_config = plan.at_run(config, *run)
         return load_job(run_config), plan.design(run_config)
 
+    @functools.cache
+    def calibrated(run: tuple[str, ...], kind: str, passes: float) -> Calibration:
+        """The noise of some settings, found again."""
+        job, _ = load(*run)
+        return trials.noise(job.problem, job.module, job.options, passes, kind)
+
+    @functools.cache
+    def stored(path: Path) -> pd.DataFrame:
+        return store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
+
     for run, name, which in sorted(
         random.Random(seed).sample(settings, count), key=str
     ):
@@ -371,7 +381,11 @@ def _replayed(
             if run is None:
                 yield from _point(SweepRun(config, name), which)
             else:
-                yield from _setting(*load(*run), name, which)
+                job, design = load(*run)
+                noise = calibrated(run, which.calibration, which.passes)
+                path = job.folder / f"{name}.parquet"
+                fresh = _setting(job, design, noise, name, which)
+                yield from _differs(path, stored(path), fresh, which)
         except UnavailableError:
             yield f"{run[0]}: its data are not here, so no setting of it is run again"
 
@@ -404,24 +418,23 @@ def _settings(paper: schema.Paper, folder: Path) -> list[tuple[Any, str, Any]]:
 
 
 def _setting(
-    job: SolverJob, design: plan.Design, stage: str, setting: Any
-) -> Iterator[str]:
-    """How a stored setting differs from the one that the current code makes."""
-    kind = setting.calibration
-    passes = setting.passes
+    job: SolverJob, design: plan.Design, noise: Calibration, stage: str, setting: Any
+) -> pd.DataFrame:
+    """The rows that the current code makes of a setting."""
     replicate = int(setting.replicate)
-    with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
-        work = replace(job, folder=Path(scratch))
-        noise = tuning.calibrations(work, [kind], [passes])[kind, passes]
+    passes = setting.passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
     unit = Unit(stage, noise, passes, replicate, [], observed, limit)
-    fresh = compute(job, unit, pd.DataFrame([setting])[POINT], 1)
-    path = job.folder / f"{stage}.parquet"
-    stored = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
-    text, _ = difference(
-        stored[(stored[KEYS] == list(setting)).all(axis=1)], fresh, UNCOMPARED
-    )
+    return compute(job, unit, pd.DataFrame([setting])[POINT], 1)
+
+
+def _differs(
+    path: Path, table: pd.DataFrame, fresh: pd.DataFrame, setting: Any
+) -> Iterator[str]:
+    """How a stored setting differs from its fresh rows."""
+    is_its = (table[KEYS] == list(setting)).all(axis=1)
+    text, _ = difference(table[is_its], fresh, UNCOMPARED)
     if text:
         place = ", ".join(
             f"{key} {number}" for key, number in setting._asdict().items()
