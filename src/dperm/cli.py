@@ -105,7 +105,7 @@ PARSERS = {
 # Keys that only some stages read; the others refuse them.
 READ_BY = {
     "setting": ("privacy",),
-    "formats": ("figure", "draw"),
+    "formats": ("figure", "draw", "readme"),
     "product": ("audit", "sweep", "figure", "table"),
 }
 WIDTH = max(map(len, COMMANDS))
@@ -280,9 +280,9 @@ def refuse_unread(name: str, words: list[str]) -> None:
         key = word.lstrip("+~").partition("=")[0].partition(".")[0]
         readers = READ_BY.get(key, (name,))
         if name not in readers:
-            commands = " and ".join(f"dperm {reader}" for reader in readers)
+            commands = ", ".join(f"dperm {reader}" for reader in readers)
             raise locate.ConfigError(
-                f"{word}: dperm {name} does not read {key}: {commands} does"
+                f"{word}: dperm {name} does not read {key}; it is read by {commands}"
             )
 
 

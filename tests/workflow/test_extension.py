@@ -338,9 +338,9 @@ def test_an_error_in_an_accountant_names_its_line(mine):
             ("privacy", "solver=dp_gd", "setting.calibration=published"),
             "no paper prints",
         ),
-        (("tune", "setting.passes=3"), "tune does not read setting: dperm privacy doe"),
-        (("fetch", "formats=[svg]"), "read formats: dperm figure and dperm draw does"),
-        (("solve", "product=figure1"), "solve does not read product: dperm audit and"),
+        (("tune", "setting.passes=3"), "setting; it is read by dperm privacy"),
+        (("fetch", "formats=[svg]"), "read by dperm figure, dperm draw, dperm readme"),
+        (("solve", "product=figure1"), "read product; it is read by dperm audit, "),
     ],
 )
 def test_an_option_that_does_not_apply_is_refused(mine, words, message):
