@@ -75,7 +75,9 @@ COMMANDS = {
         "experiments.auditing:report", "print what a setting costs", SOLVES
     ),
     "accept-code": Command(
-        "workflow.adopt:adopt", "keep rows of older code of the same bits", SOLVES
+        "workflow.accept_code:accept_code",
+        "keep rows of older code of the same bits",
+        SOLVES,
     ),
     "timing": Command(
         "experiments.stages:timing", "time the runs that are shown in seconds", DRAWS

@@ -152,7 +152,9 @@ def test_other_code_reads_again_what_no_digest_vouches_for(
     unknown = replace(known, name="unknown", digest=None)
     fetch(unknown, data)
     caplog.set_level("INFO")
-    monkeypatch.setattr("dperm.data.fetching.closure.digest", lambda *names: "edited")
+    monkeypatch.setattr(
+        "dperm.data.fetching.source_code.digest", lambda *names: "edited"
+    )
     for dataset in (known, unknown, unknown):
         assert fetch(dataset, data).available
     reused = [line for line in caplog.messages if "reused" in line]

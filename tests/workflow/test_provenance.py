@@ -14,7 +14,7 @@ from dperm.experiments.stages import SweepRun
 from dperm.experiments.tune import tuning_units
 from dperm.experiments.unit import part_key
 from dperm.problems import losses
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.workflow import jobs
 
 
@@ -23,7 +23,7 @@ def edited(monkeypatch):
     """What a function of digests returns, before and with a module edited."""
 
     def digest(made, module: str, old: str, new: str):
-        closure.forget()
+        source_code.forget()
         before = made()
         origin, read = Path(importlib.util.find_spec(module).origin), Path.read_text
         assert old in read(origin)
@@ -34,9 +34,9 @@ def edited(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_text", changed)
-            closure.forget()
+            source_code.forget()
             after = made()
-        closure.forget()
+        source_code.forget()
         return before, after
 
     return digest
@@ -78,11 +78,11 @@ def test_an_edit_reaches_every_stage_below_and_none_above(
 
 
 def test_what_is_solved_depends_on_the_versions_of_libraries(monkeypatch):
-    before, versions = table(), {**closure.versions(), "numba": "0"}
-    monkeypatch.setattr(closure, "versions", lambda: versions)
-    closure.digest.cache_clear()
+    before, versions = table(), {**source_code.versions(), "numba": "0"}
+    monkeypatch.setattr(source_code, "versions", lambda: versions)
+    source_code.digest.cache_clear()
     assert moved(before, table()) >= BELOW_TUNING
-    closure.digest.cache_clear()
+    source_code.digest.cache_clear()
 
 
 def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(edited):

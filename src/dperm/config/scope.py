@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from dperm.config import schema
-from dperm.storage.closure import unwatched
+from dperm.storage.source_code import unwatched
 
 IN_KEYS = "nothing"  # keys come out of it
 # Settings that say where files are and how many threads work, and what a command line

@@ -41,8 +41,8 @@ from dperm.data.arrays import (
 from dperm.data.readers import FORMATS, read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.data.tables import labels
-from dperm.storage import closure
 from dperm.storage import files as store
+from dperm.storage import source_code
 
 RECORD = "fetch.json"
 READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:serve")
@@ -157,7 +157,7 @@ def source_digest(dataset: Dataset, mirror: str | None = None) -> str:
     code = ""
     if dataset.digest is None:
         folders |= {"mirror": Path(mirror)} if mirror else {}
-        code = closure.digest(*READING)
+        code = source_code.digest(*READING)
     paths = []
     for source in dataset.sources:
         if source.origin in folders:

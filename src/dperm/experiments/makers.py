@@ -20,7 +20,7 @@ from dperm.config.validation import one_of
 from dperm.experiments import plan
 from dperm.experiments.results import sweep_path
 from dperm.names import hint
-from dperm.storage.closure import functions, is_beside
+from dperm.storage.source_code import functions, is_beside
 
 # Of products, in a run.
 FORMATS = {"figures": ("png", "csv"), "tables": ("csv",)}

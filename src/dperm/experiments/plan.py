@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dperm.config import grid, schema
 from dperm.config.config import read
 from dperm.config.locate import OWN, ConfigError, available, group_file, own_conf
-from dperm.storage.closure import unwatched
+from dperm.storage.source_code import unwatched
 
 
 def papers_here(folder: Path) -> list[str]:

@@ -23,7 +23,7 @@ from dperm.config.locate import available
 from dperm.config.run_spec import of_group
 from dperm.config.scope import NAMES, Scope, leaves, plain
 from dperm.experiments import digests, makers, plan
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.storage.files import digest
 
 IN_KEYS = "nothing"  # keys come out of it
@@ -154,8 +154,8 @@ def swept(
     """
     sweep = config.paper.sweeps[name]
     entry_point = entry_of(config.paper, "sweeps", name)
-    read = closure.fields_read(entry_point)
-    own_words = closure.own_words(entry_point)
+    read = source_code.fields_read(entry_point)
+    own_words = source_code.own_words(entry_point)
     words = option_words(sweep, point) | own_words
     problems = {*problems_of(sweep, point)} | (own_words & {*available("problem")})
     if point is not None and "solver" in point:
@@ -216,8 +216,8 @@ def product(config: schema.Config, kind: str, name: str, stage: str) -> Settings
     paper = config.paper
     spec = getattr(paper, kind)[name]
     entry_point = entry_of(paper, kind, name)
-    read = closure.fields_read(stage, entry_point)
-    words = closure.own_words(entry_point) | digests.texts(asdict(spec))
+    read = source_code.fields_read(stage, entry_point)
+    words = source_code.own_words(entry_point) | digests.texts(asdict(spec))
     sweeps = [sweep for sweep in paper.sweeps if sweep in words]
     problems = {*paper.problems, *(spec.problems or ())}
     problems |= words & {*available("problem")}

@@ -41,8 +41,8 @@ from dperm.experiments import makers, results
 from dperm.numerics.intervals import t_quantile
 from dperm.report import texts
 from dperm.storage import files as store
-from dperm.storage.closure import functions
 from dperm.storage.files import write_csv
+from dperm.storage.source_code import functions
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from dperm.config import schema
 from dperm.config.locate import available
 from dperm.plotting import styles
 from dperm.report import page, texts
-from dperm.report.worth import true_epsilons
+from dperm.report.true_epsilons import true_epsilons
 from dperm.storage import files as store
 
 log = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from dperm.config.locate import ConfigError, available
 from dperm.experiments import plan
 from dperm.plotting.tables import plain
 from dperm.report.printed import draw_printed
-from dperm.report.worth import draw_worth
+from dperm.report.true_epsilons import draw_epsilons
 from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
@@ -265,7 +265,7 @@ def readme(config: schema.Config) -> list[Path]:
         log.info("%s", path)
     sections = configuration.papers(available("paper"), config.scale, config.overrides)
     printed = draw_printed(sections, config.output, config.formats)
-    return [*existing, *draw_worth(config.output, config.formats), *printed]
+    return [*existing, *draw_epsilons(config.output, config.formats), *printed]
 
 
 def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:

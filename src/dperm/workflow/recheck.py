@@ -284,12 +284,12 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
             yield f"{path} is not what the verdicts and tables here give: {cure}"
     if blocks:
         every = configuration.papers(available("paper"), config.scale, config.overrides)
-        worth: Any = importlib.import_module("dperm.report.worth")
+        epsilons: Any = importlib.import_module("dperm.report.true_epsilons")
         printed: Any = importlib.import_module("dperm.report.printed")
         note = printed.readings(every)
         draw_printed = functools.partial(printed.printed_picture, note=note)
         pictures = {
-            "worth": (worth.true_epsilons(folder), worth.worth_picture),
+            "worth": (epsilons.true_epsilons(folder), epsilons.epsilons_picture),
             "printed": (printed.numbers(every, folder), draw_printed),
         }
         for name, (rows, draw) in pictures.items():

@@ -40,7 +40,7 @@ class DifferentBitsError(RuntimeError):
     """A setting that has other bits now; the text names both values."""
 
 
-def adopt(config: schema.Config) -> list[str]:
+def accept_code(config: schema.Config) -> list[str]:
     """Keep older rows of the paper; returns a line for every group that was kept.
 
     Raises DifferentBitsError if any group differs; all others have been kept.
