@@ -61,7 +61,7 @@ def test_stored_points_carry_the_privacy_of_their_problem(configured, name):
     def parts(*overrides):
         narrow = ("paper.small_problems=[diabetes,breast_cancer]", "scale=smoke")
         swept = stages.SweepRun(configured("paper=dpcd", *narrow, *overrides), name)
-        return {str(task[2]) for task in swept.tasks()}
+        return {str(task.key) for task in swept.tasks()}
 
     assert not parts() & parts("problem.privacy.epsilon=1.5")
     assert parts("paper.title=other") == parts()

@@ -141,7 +141,7 @@ from numba.core.dispatcher import Dispatcher
 from dperm.solvers import registry as solvers
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import build
-from dperm.experiments.unit import setting_rows
+from dperm.experiments.task import setting_rows
 from dperm.solvers.batched import BatchedSettings
 home, algorithm = Path(dperm.__file__).parent, sys.argv[1]
 module = solvers.load(algorithm)

@@ -20,7 +20,7 @@ from dperm.data.fetching import FetchRecord
 from dperm.experiments import makers, plan, products, results, stages
 from dperm.experiments.auditing import PRODUCTS
 from dperm.experiments.inputs import Inputs
-from dperm.experiments.unit import PROVENANCE
+from dperm.experiments.task import PROVENANCE
 from dperm.papers.dpcd import tables
 from dperm.papers.shared import figures
 from dperm.storage import files as store

@@ -11,8 +11,8 @@ from dperm.config import schema
 from dperm.config.locate import available
 from dperm.experiments import digests, inputs, plan
 from dperm.experiments.stages import SweepRun
-from dperm.experiments.tune import tuning_units
-from dperm.experiments.unit import part_key
+from dperm.experiments.task import part_key
+from dperm.experiments.tune import tuning_tasks
 from dperm.problems import losses
 from dperm.storage import source_code
 from dperm.workflow import jobs
@@ -298,8 +298,8 @@ def test_a_wider_grid_is_no_other_setting(configured):
     """What triggers a stage is more than what determines a setting."""
 
     def keys():
-        units = tuning_units(job, plan.design(config))
-        return [part_key(job, unit) for unit in units]
+        tasks = tuning_tasks(job, plan.design(config))
+        return [part_key(job, task) for task in tasks]
 
     config = configured()
     job = inputs.load_job(config)

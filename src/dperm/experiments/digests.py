@@ -24,7 +24,7 @@ from dperm.storage import source_code
 from dperm.storage.source_code import digest as code
 
 IN_KEYS = "nothing"  # keys come out of it
-RUNNING = ("dperm.experiments.unit:compute", "dperm.problems.problem:build")
+RUNNING = ("dperm.experiments.task:compute", "dperm.problems.problem:build")
 CALIBRATING = (
     *("dperm.privacy.calibration:calibrate", "dperm.solvers.batched.trials:noise"),
     "dperm.experiments.tune:calibrations",

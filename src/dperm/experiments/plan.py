@@ -106,7 +106,7 @@ class Design:
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
 
     def limit(self, stage: str, replicate: int) -> float | None:
-        """The limit ``stop_above`` of a unit: it holds in tuning's first replicate."""
+        """The limit ``stop_above`` of a task: it holds in tuning's first replicate."""
         return self.stop_above if (stage, replicate) == ("tune", 0) else None
 
 

@@ -34,7 +34,7 @@ from dperm.experiments.inputs import (
     optimum_folder,
     titles,
 )
-from dperm.experiments.unit import SolverJob
+from dperm.experiments.task import SolverJob
 from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration

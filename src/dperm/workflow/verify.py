@@ -42,7 +42,7 @@ from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
-from dperm.experiments.unit import PROVENANCE, STOPPED_EARLY, SolverJob, Unit, compute
+from dperm.experiments.task import PROVENANCE, STOPPED_EARLY, SolverJob, Task, compute
 from dperm.privacy.calibration import Calibration
 from dperm.solvers.batched import trials
 from dperm.storage import files as store
@@ -425,8 +425,8 @@ def _setting(
     passes = setting.passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
-    unit = Unit(stage, noise, passes, replicate, [], observed, limit)
-    return compute(job, unit, pd.DataFrame([setting])[POINT], 1)
+    task = Task(stage, noise, passes, replicate, [], observed, limit)
+    return compute(job, task, pd.DataFrame([setting])[POINT], 1)
 
 
 def _differs(
@@ -445,10 +445,8 @@ def _differs(
 def _point(swept: SweepRun, key: str) -> Iterator[str]:
     """How the rows of a sweep's point differ from those that the current code makes."""
     identity = key.partition("-")[0]
-    task = next(
-        (candidate for candidate in swept.tasks() if candidate[2].identity == identity),
-        None,
-    )
+    tasks = {task.key.identity: task for task in swept.tasks()}
+    task = tasks.get(identity)
     if task is None:
         yield f"{swept.path} has a point that the configuration has not"
         return
@@ -458,7 +456,7 @@ def _point(swept: SweepRun, key: str) -> Iterator[str]:
     stored = rows[rows["config_digest"] == key]
     text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
     if text:
-        yield f"{swept.path}: {task[0]}, replicate {task[1]}: {text}"
+        yield f"{swept.path}: {task.point}, replicate {task.replicate}: {text}"
 
 
 def difference(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from conftest import make_problem
-from dperm.experiments.unit import setting_rows
+from dperm.experiments.task import setting_rows
 from dperm.numerics.intervals import SETTING
 from dperm.papers.dpskgd import sweeps
 from dperm.problems.optimum import solve
