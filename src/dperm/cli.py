@@ -401,15 +401,16 @@ def _ending(error: Exception) -> SystemExit:
 
 def _message(error: Exception) -> str:
     """Message of a failed stage: one line, or several where the error has them."""
-    kind, where = type(error).__name__, own_place(error)
+    error_name = type(error).__name__
+    where = own_place(error)
     if isinstance(error, locate.ConfigError):
         return f"dperm: {error}{where}"
     if isinstance(error, OSError | RuntimeError | ValueError):
-        return f"{kind}: {error}{where}"
+        return f"{error_name}: {error}{where}"
     if isinstance(error, ModuleNotFoundError) and extras.which(error.name):
         return f"dperm: {extras.explained(error)}"
     text = " ".join(str(error).split())
-    return f"{kind}: {text}{where}; {DEBUG}=1 shows where it was raised"
+    return f"{error_name}: {text}{where}; {DEBUG}=1 shows where it was raised"
 
 
 def own_place(error: BaseException) -> str:

@@ -166,7 +166,7 @@ class ObservedRun:
     """What a run released, and what it drew for that."""
 
     releases: list[Array]
-    draws: list[tuple[str, tuple[int, ...]]]  #: kind and shape of each
+    draws: list[tuple[str, tuple[int, ...]]]  #: law and shape of each
     weights: Array
 
 
@@ -218,13 +218,13 @@ def _cost_of_none(subject: Subject) -> float:
     m = subject.all[0]
     module = subject.module
     options = m.setting.get("options", subject.options)
-    kind = registry.family(module)
+    family = registry.family(module)
     ledger: Ledger
-    if kind == "batched":
+    if family == "batched":
         ledger = module.ledger(m.setting["problem"], 3, 0.0, options, TIGHT)
-    elif kind == "full_batch":
+    elif family == "full_batch":
         ledger = module.ledger(Scaled(m.setting["problem"]), 0.0, options)
-    elif kind == "single_pass":
+    elif family == "single_pass":
         target = Target(math.inf, DELTA, "none")
         ledger = module.noise(m.setting["setup"], len(m.base.y), target, options).ledger
     else:

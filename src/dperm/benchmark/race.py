@@ -242,9 +242,9 @@ class Case:
 
     def fit(self, method: Method, epsilon: float, setting: Setting, seed: int) -> Any:
         """A fit of the method, from a seed."""
-        kind = DPClassifier if self.signed else DPRegressor
+        estimator_type = DPClassifier if self.signed else DPRegressor
         parameters = {"setting": dict(setting), "loss": self.loss, **self.declared}
-        model = kind(method, epsilon=epsilon, random_state=seed, **parameters)
+        model = estimator_type(method, epsilon=epsilon, random_state=seed, **parameters)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return model.fit(self.X, self.y)

@@ -518,7 +518,7 @@ def _check_source(source: Source, where: str) -> None:
 @functools.cache
 def _arguments(function: Callable[..., Any]) -> Any:
     """The keyword arguments of a function as a section."""
-    kinds = get_type_hints(function, include_extras=True)
+    types = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters.values()
     keyword_only = [
         parameter
@@ -526,9 +526,9 @@ def _arguments(function: Callable[..., Any]) -> Any:
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
     listed: list[Any] = [
-        (parameter.name, kinds[parameter.name])
+        (parameter.name, types[parameter.name])
         if parameter.default is parameter.empty
-        else (parameter.name, kinds[parameter.name], field(default=None))
+        else (parameter.name, types[parameter.name], field(default=None))
         for parameter in keyword_only
     ]
     return make_dataclass("Keys", listed, bases=(Section,), kw_only=True)

@@ -61,7 +61,7 @@ class Content(NamedTuple):
 
 
 @contextmanager
-def refusing(names: str, kind: str) -> Iterator[None]:
+def refusing(names: str, format_name: str) -> Iterator[None]:
     """Turn what a parser raises into a ``RefusedError`` of one line with names.
 
     Errors of the system, such as a full disk, pass.
@@ -78,7 +78,9 @@ def refusing(names: str, kind: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's: not permitted, a full disk
         text = " ".join("".join(traceback.format_exception_only(error)).split())
-        raise RefusedError(f"{names} cannot be read as {kind}: {text[:300]}") from error
+        raise RefusedError(
+            f"{names} cannot be read as {format_name}: {text[:300]}"
+        ) from error
 
 
 def unpack(
@@ -229,8 +231,9 @@ def read_files(
     """
     names = ", ".join(path.name for path in paths)
     with refusing(names, reader.format), warnings.catch_warnings():
-        for kind in (UserWarning, RuntimeWarning):  # numpy's: no data, division by zero
-            warnings.simplefilter("error", kind)
+        # numpy's: no data, division by zero
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("error", category)
         files = list[Content]()
         spare = max_bytes
         for path in paths:

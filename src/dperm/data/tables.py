@@ -305,10 +305,9 @@ def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
     texts = words.astype(str)
     mark = "," if decimal == "." else "."
     if texts.str.fullmatch(rf"[-+]?\d*{re.escape(mark)}\d+").all():
-        kind = {",": "commas", ".": "points"}[mark]
-        return (
-            f"`decimal: '{mark}'` if its {kind} are decimal marks, else take them out"
-        )
+        mark_name = {",": "commas", ".": "points"}[mark]
+        condition = f"if its {mark_name} are decimal marks"
+        return f"`decimal: '{mark}'` {condition}, else take them out"
     marks = {_grouping(text, decimal) for text in texts}
     if "" not in marks:
         mark_names = " and ".join(map(repr, sorted(marks)))

@@ -266,7 +266,7 @@ class FrankWolfeAdapter(SolverAdapter):
         )
 
 
-KINDS: dict[str, Any] = {
+ADAPTERS: dict[str, Any] = {
     "full_batch": FullBatchAdapter,
     "batched": BatchedAdapter,
     "frank_wolfe": FrankWolfeAdapter,
@@ -334,7 +334,7 @@ class Method:
 
     def on(self, problem: Problem) -> SolverAdapter:
         """The method on a problem."""
-        adapter = KINDS[registry.family(self.module)]
+        adapter = ADAPTERS[registry.family(self.module)]
         made: SolverAdapter = adapter(self.module, self.options, problem)
         return made
 
@@ -461,7 +461,7 @@ def configured(
     except (ValueError, TypeError) as error:
         raise ConfigError(f"solver {name}: {error}") from error
     if not _is_able(module):
-        why = ": it adds no noise" if registry.family(module) in KINDS else ""
+        why = ": it adds no noise" if registry.family(module) in ADAPTERS else ""
         raise ConfigError(
             f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
@@ -580,4 +580,4 @@ def _is_able(module: Any) -> bool:
     """Whether it takes part: Frank-Wolfe methods without bounds add no noise."""
     options = {one.name for one in fields(module.Options)}
     family = registry.family(module)
-    return family in KINDS and (family != "frank_wolfe" or "entry_bound" in options)
+    return family in ADAPTERS and (family != "frank_wolfe" or "entry_bound" in options)

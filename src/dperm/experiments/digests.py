@@ -54,25 +54,25 @@ def running(algorithm: str, loss: str | None = None) -> list[str]:
 
 
 def solved(
-    stages: Iterable[str], algorithm: str, kinds: Iterable[str], loss: str
+    stages: Iterable[str], algorithm: str, calibrations: Iterable[str], loss: str
 ) -> list[str]:
     """Entry points of the code of stages that run a solver with its calibrations."""
-    priced_by = pricing(algorithm, kinds, loss)
+    priced_by = pricing(algorithm, calibrations, loss)
     return [*stages, *running(algorithm, loss), *priced_by]
 
 
-def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:
+def noise(algorithm: str, calibrations: Iterable[str], loss: str) -> str:
     """Digest of the code that finds a solver's noise: its ledger and the accountants.
 
-    ``kinds`` are its calibrations, ``loss`` is that of the problem.
+    ``calibrations`` are their names, ``loss`` is that of the problem.
     """
-    return code(*pricing(algorithm, kinds, loss))
+    return code(*pricing(algorithm, calibrations, loss))
 
 
-def pricing(algorithm: str, kinds: Iterable[str], loss: str) -> list[str]:
+def pricing(algorithm: str, calibrations: Iterable[str], loss: str) -> list[str]:
     """The entry points of that code."""
     offered = (f"{place(algorithm)}:{name}" for name in ("ledger", "Options", "steps"))
-    places = sorted(map(accountants.place, kinds))
+    places = sorted(map(accountants.place, calibrations))
     return [*CALIBRATING, *offered, *places, *_losses({loss})]
 
 

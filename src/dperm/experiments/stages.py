@@ -101,8 +101,8 @@ def _rows_in(
 @contextmanager
 def _watched(config: schema.Config, scope: Scope) -> Iterator[schema.Config]:
     """A view of the configuration for a run of the chosen solver on its problem."""
-    kinds = config.paper.calibrations
-    chosen = (config.solver.algorithm, kinds, config.problem.loss)
+    calibrations = config.paper.calibrations
+    chosen = (config.solver.algorithm, calibrations, config.problem.loss)
     behind = functools.partial(digests.solved, SOLVING, *chosen)
     results = Path(config.output.results)
     folders = [results / config.paper.name, results / OWN, Path(config.data.dir)]
@@ -121,8 +121,8 @@ def timing(config: schema.Config) -> Path:
     pairs = makers.clocked(config.paper)
     bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
     tables = [pd.DataFrame(columns=COLUMNS)]
-    for run, kinds in pairs.items():
-        tables += _timed(plan.at_run(config, *run), kinds)
+    for run, calibrations in pairs.items():
+        tables += _timed(plan.at_run(config, *run), calibrations)
         bar.update()
     bar.close()
     path = Path(config.output.results, config.paper.name, "timing.parquet")
@@ -131,7 +131,7 @@ def timing(config: schema.Config) -> Path:
     return path
 
 
-def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
+def _timed(config: schema.Config, calibrations: set[str]) -> Iterator[pd.DataFrame]:
     """Yield the rows of one solver on one problem; none if the data are unavailable."""
     names = plan.names_of(config.paper, config.problem.name, config.solver)
     scope = scopes.scope("timing " + "/".join(names[:3]), scopes.timed(config))
@@ -142,12 +142,12 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
             return
         design = plan.design(watched)
         count = min(watched.paper.clocked, design.fresh)  # the others have no rows
-        tables = [*_clocked(job, design, count, kinds)]
+        tables = [*_clocked(job, design, count, calibrations)]
     yield from tables
 
 
 def _clocked(
-    job: SolverJob, design: plan.Design, count: int, kinds: set[str]
+    job: SolverJob, design: plan.Design, count: int, calibrations: set[str]
 ) -> Iterator[pd.DataFrame]:
     tasks = tuning.fresh_tasks(job, design, range(count))
     if tasks:  # compile or load the kernels before anything is timed
@@ -156,7 +156,7 @@ def _clocked(
             job.module, job.options, job.problem, settings, [1], 0, lambda W: {}
         )
     for task in tasks:
-        is_shown = task.calibration.calibration in kinds
+        is_shown = task.calibration.calibration in calibrations
         if is_shown:
             yield compute(job, task, task.settings(), 1)
 

@@ -71,8 +71,8 @@ def two_stages(tasks: list[Task], solve: Solve) -> Iterator[pd.DataFrame]:
     solve : callable
         Returns the rows of tasks, in their order, each in the order of its points.
     """
-    kind = operator.attrgetter("calibration.calibration", "passes")
-    races = [list(race) for _, race in itertools.groupby(tasks, kind)]
+    race_of = operator.attrgetter("calibration.calibration", "passes")
+    races = [list(race) for _, race in itertools.groupby(tasks, race_of)]
     later = []
     first_tables = solve([race[0] for race in races])
     for race, table in zip(races, first_tables, strict=True):
@@ -135,7 +135,8 @@ def _ties(job: SolverJob) -> set[tuple[str, float]]:
     tuned = store.read_table(job.folder / "tune.parquet")
     level = ties(best(tuned))[["calibration", "passes"]]
     return {
-        (str(kind), float(passes)) for kind, passes in level.itertuples(index=False)
+        (str(calibration), float(passes))
+        for calibration, passes in level.itertuples(index=False)
     }
 
 
@@ -156,8 +157,8 @@ def tuning_tasks(job: SolverJob, design: Design) -> Iterator[Task]:
     points = list(design.points)
     passes = job.unique_passes([point["passes"] for point in points])
     noises = calibrations(job, design.calibrations, passes)
-    for kind, count in itertools.product(design.calibrations, passes):
-        noise = noises[kind, count]
+    for calibration, count in itertools.product(design.calibrations, passes):
+        noise = noises[calibration, count]
         chosen = [point for point in points if point["passes"] == count]
         for replicate in range(design.replicates):
             limit = design.limit("tune", replicate)
@@ -174,9 +175,9 @@ def fresh_tasks(
     which = range(design.fresh) if replicates is None else replicates
     tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
-    kinds = chosen["calibration"].unique()
+    names = chosen["calibration"].unique()
     passes = chosen["passes"].unique()
-    noises = calibrations(job, kinds.tolist(), passes.tolist()) if len(chosen) else {}
+    noises = calibrations(job, names.tolist(), passes.tolist()) if len(chosen) else {}
     tasks = []
     for row in chosen.itertuples():
         noise = noises[row.calibration, row.passes]
@@ -201,11 +202,11 @@ def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibrations(
-    job: SolverJob, kinds: Iterable[str], passes: Iterable[float]
+    job: SolverJob, names: Iterable[str], passes: Iterable[float]
 ) -> dict[tuple[str, float], Calibration]:
-    """The calibration of every (kind, passes), read from ``ledger.json`` if there."""
+    """The calibration of every (name, passes), read from ``ledger.json`` if there."""
     path = job.folder / "ledger.json"
-    pairs = list(itertools.product(kinds, passes))
+    pairs = list(itertools.product(names, passes))
     records = _entries(path)
     keys = {pair: _key(job, *pair) for pair in pairs}
     missing = [pair for pair in pairs if keys[pair] not in records]
@@ -224,10 +225,10 @@ def calibrations(
     }
 
 
-def _entry(job: SolverJob, kind: str, passes: float) -> dict[str, Any]:
-    calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
+def _entry(job: SolverJob, calibration: str, passes: float) -> dict[str, Any]:
+    calibrated = trials.noise(job.problem, job.module, job.options, passes, calibration)
     record = {
-        "key": _key(job, kind, passes),
+        "key": _key(job, calibration, passes),
         "passes": passes,
         "steps": job.steps(passes),
         "code": job.code.noise,
@@ -243,7 +244,7 @@ def _place(record: dict[str, Any]) -> tuple[str, float, str]:
     return record["calibrated"]["calibration"], record["passes"], record["key"]
 
 
-def _key(job: SolverJob, kind: str, passes: float) -> str:
+def _key(job: SolverJob, calibration: str, passes: float) -> str:
     """Digest of everything that a calibration depends on."""
     problem = job.problem
     return store.digest(
@@ -253,7 +254,7 @@ def _key(job: SolverJob, kind: str, passes: float) -> str:
             problem.p,
             problem.epsilon,
             problem.delta,
-            kind,
+            calibration,
             job.steps(passes),
             job.algorithm,
             asdict(job.options),
@@ -265,7 +266,7 @@ def _key(job: SolverJob, kind: str, passes: float) -> str:
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
     """Entries of a ledger file by key; none where it is missing or damaged."""
     try:
-        records = store.read_json(path, kind=list)
+        records = store.read_json(path, content_type=list)
         for record in records:
             content = {key: field for key, field in record.items() if key != "digest"}
             if record["digest"] != store.digest(content):

@@ -499,11 +499,11 @@ def save(
     no random identifiers.
     """
     written = []
-    for kind in ("png", *formats):
-        path = stem.with_suffix(f".{kind}")
+    for ending in ("png", *formats):
+        path = stem.with_suffix(f".{ending}")
         with store.whole(path) as beside:
-            figure.savefig(beside, format=kind, metadata=METADATA[kind])
-            if kind == "png":
+            figure.savefig(beside, format=ending, metadata=METADATA[ending])
+            if ending == "png":
                 _write_palette(beside)
         written.append(path)
     plt.close(figure)

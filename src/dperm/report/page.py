@@ -138,7 +138,7 @@ def drawn(
     for name, product in paper.figures.items():
         stem = Path(output.figures, paper.name, name)
         png, csv = (
-            link(stem.with_suffix(f".{kind}"), folder) for kind in ("png", "csv")
+            link(stem.with_suffix(f".{ending}"), folder) for ending in ("png", "csv")
         )
         if png and csv:
             file = Path("figures", small, paper.name, f"{name}.png").as_posix()

@@ -66,10 +66,10 @@ def read(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise DamagedError(str(error)) from error
     record.setdefault("later", {})
-    for key, kind in KEYS.items():
-        if not isinstance(record.get(key), kind):
-            kinds = {str: "a text", dict: "a mapping"}
-            expected = f"expected {kinds[kind]} under {key!r}"
+    for key, json_type in KEYS.items():
+        if not isinstance(record.get(key), json_type):
+            type_names = {str: "a text", dict: "a mapping"}
+            expected = f"expected {type_names[json_type]} under {key!r}"
             raise DamagedError(f"{path} is damaged ({expected}): {CURE}")
     return record
 

@@ -248,21 +248,21 @@ def _made_again(
     """Find tables, figures and their data that their rows do not give."""
     paper = config.paper
     folder = Path(config.output.results, paper.name)
-    for kind in makers.FORMATS:
-        for name, product in getattr(paper, kind).items():
-            stem = products.stem(config.output, paper.name, kind, name)
+    for collection in makers.FORMATS:
+        for name, product in getattr(paper, collection).items():
+            stem = products.stem(config.output, paper.name, collection, name)
             path = stem.with_suffix(".csv")
-            image = path.with_suffix(".png") if kind == "figures" else None
+            image = path.with_suffix(".png") if collection == "figures" else None
             missing = [file for file in (path, image) if file and not file.is_file()]
             for absent in missing:
-                coverage.absent(kind, absent, f"run `dperm {absent}`")
+                coverage.absent(collection, absent, f"run `dperm {absent}`")
             rows = makers.read_by(paper, folder, product)
             if missing or not all(file.is_file() for file in rows):
-                coverage.count(kind, UNCHECKABLE)  # a clone has no rows
+                coverage.count(collection, UNCHECKABLE)  # a clone has no rows
                 coverage.count("pictures", UNCHECKABLE, int(image is not None))
                 continue
-            drawn, fresh = products.made(config, kind, name)
-            coverage.count(kind, REMADE)
+            drawn, fresh = products.made(config, collection, name)
+            coverage.count(collection, REMADE)
             if text := _differ(path, fresh):
                 yield f"{path} is not what its rows give: {text}"
             if image and not is_new:
@@ -364,10 +364,12 @@ def _replayed(
         return load_job(run_config), plan.design(run_config)
 
     @functools.cache
-    def calibrated(run: tuple[str, ...], kind: str, passes: float) -> Calibration:
+    def calibrated(
+        run: tuple[str, ...], calibration: str, passes: float
+    ) -> Calibration:
         """The noise of some settings, found again."""
         job, _ = load(*run)
-        return trials.noise(job.problem, job.module, job.options, passes, kind)
+        return trials.noise(job.problem, job.module, job.options, passes, calibration)
 
     @functools.cache
     def stored(path: Path) -> pd.DataFrame:

@@ -87,7 +87,7 @@ def explained(points: pd.DataFrame) -> str:
 
 
 def hues(names: Iterable[str]) -> dict[str, Style]:
-    """Styles of unordered kinds by hue, of ordered families from dark to light."""
+    """Styles of unordered names by hue, of ordered families from dark to light."""
     central = ("FW", "DP-FW")
     ours = [name for name in names if name not in central]
     styles = looks.of(central)
@@ -187,10 +187,12 @@ def paths(
     ours = table[table["method"].isin(["bcfw", "dp_bcfw"])]
     fields = [name for _, name, *_ in Formatter().parse(panel) if name]
     keys = [IN_WORDS.get(name, name) for name in fields]
-    for kind, family in groups(ours, keys):
-        central = where(table, **{key: kind[key] for key in keys if key in OF_ALL})
-        words = kind | _words(inputs, family)
-        curves = _baselines(central, kind.get("noise", "scaled"))
+    for panel_values, family in groups(ours, keys):
+        central = where(
+            table, **{key: panel_values[key] for key in keys if key in OF_ALL}
+        )
+        words = panel_values | _words(inputs, family)
+        curves = _baselines(central, panel_values.get("noise", "scaled"))
         curves += _family(family, along)
         cells.append((panel.format_map(words), title.format_map(words), curves))
     for sampled in sampled_tables:

@@ -33,9 +33,9 @@ def utility(
         loaded = problem_of(inputs, name)
         for solver_result in ran:
             bound, safe = theory.bounds(solver_result.solver, *loaded)
-            convex, strong = theory.SYMBOLS[bound.kind]
+            convex, strong = theory.SYMBOLS[bound.name]
             row: dict[str, Any] = {"problem": name, "algorithm": solver_result.label}
-            row |= {"row": bound.kind}
+            row |= {"row": bound.name}
             row |= {"convex_symbol": convex, "convex": bound.convex}
             row |= {"convex_dominating": safe.convex}
             row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
