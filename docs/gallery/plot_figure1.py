@@ -23,7 +23,7 @@ data.head()
 panels = data["panel"].unique()
 size = (4 * len(panels), 3.6)
 figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
-style = styles.of(data["algorithm"])
+style = styles.styles_of(data["algorithm"])
 for panel, at in zip(panels, axes.flat, strict=True):
     for name, curve in data[data["panel"] == panel].groupby("algorithm", sort=False):
         at.plot(curve["x"], curve["mean"], label=name, markersize=3, **style[name])

@@ -96,7 +96,7 @@ def test_a_row_is_the_fit_that_a_user_gets():
     assert row["excess"] == pytest.approx(excess, rel=1e-12)
     assert row["true_epsilon"] == model.epsilon_.high <= 2.0
     assert row["given"] == "n" and row["metric"] == "AUC"
-    assert row["test"] == made.held(model.decision_function(made.X_held))
+    assert row["test"] == made.held_out_metric(model.decision_function(made.X_held))
 
 
 def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
@@ -398,7 +398,7 @@ shape = len(given["epsilons"]), len(given["seeds"])
 share = given["y"].mean()
 best = np.log(share / (1 - share))
 np.savez(sys.argv[2], scores=np.full((*shape, len(X)), best),
-         held=np.full((*shape, len(given["X_held"])), best), seconds=np.ones(shape))
+         held_out=np.full((*shape, len(given["X_held"])), best), seconds=np.ones(shape))
 """
 
 

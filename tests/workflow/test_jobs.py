@@ -327,9 +327,9 @@ def test_another_machine_reads_the_jobs_that_were_composed(few):
     """It composes nothing, and a run with other overrides has other jobs."""
     given = ["scale=full", "seed=7"]
     few.job("solve", "one", "a", "s").products.append("tables/x")
-    workflow.hand_over(few, given)
-    assert workflow.handed_over(given) == few
-    assert workflow.handed_over(["scale=full"]) is None
+    workflow.write_job_list(few, given)
+    assert workflow.read_job_list(given) == few
+    assert workflow.read_job_list(["scale=full"]) is None
 
 
 def test_threads_follow_from_passes_and_entries(few):

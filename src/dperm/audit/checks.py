@@ -260,14 +260,16 @@ class Audit:
         pair, _ = self.couplings[0]
         plain = self.plain
         assert isinstance(event, SampledGaussian)
-        reading = next(t for t in range(len(plain.views)) if plain.behind(t))
+        first_noisy = next(t for t in range(len(plain.views)) if plain.behind(t))
         read = 0
         seeds = all_seeds(self.seed, 3, READING_RUNS)
         for seed in seeds:
-            arguments = (seed, plain.draws, None, reading)
+            arguments = (seed, plain.draws, None, first_noisy)
             base_run = self.m.run(pair.first, *arguments)
             other_run = self.m.run(pair.second, *arguments)
-            read += bool((base_run.views[reading] != other_run.views[reading]).any())
+            read += bool(
+                (base_run.views[first_noisy] != other_run.views[first_noisy]).any()
+            )
         return float(stats.binomtest(read, len(seeds), event.sampling_rate).pvalue)
 
     def streams(self) -> CheckResult:

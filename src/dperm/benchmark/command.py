@@ -258,9 +258,9 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
         importlib.import_module("matplotlib")  # refused now, and not after the runs
     case, chosen, pythons = planned(request)
     written = _file(request, case.name)
-    held = len(case.y_held)
+    held_out = len(case.y_held)
     n, p = case.X.shape
-    log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
+    log.info("%d records and %d held out, p = %d, %s", n, held_out, p, case.loss)
     counts: dict[str, Any] = {"fresh": request.fresh, "tunings": request.tunings}
     forecast = race.expected(case, chosen, request.epsilon, **counts)
     able = [one for one, seconds in zip(chosen, forecast, strict=True) if seconds > 0]
@@ -407,10 +407,13 @@ def _read(request: Request) -> tuple[Any, Any, list[str]]:
         near = hint(request.problem, files)
         raise ConfigError(f"problem={request.problem}: no such file{near}")
     separator = request.separator and request.separator.replace("\\t", "\t")
-    reading: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
+    read_options: dict[str, Any] = {
+        "decimal": request.decimal,
+        "header": request.header,
+    }
     columns = {key: getattr(request, key) for key in OF_COLUMNS}
     try:
-        table = data.read_table(path, separator=separator, **reading)
+        table = data.read_table(path, separator=separator, **read_options)
         return data.table_arrays(table, request.target, **columns)
     except RefusedError as error:
         where = "" if str(error).startswith(path.name) else f"{path.name}: "

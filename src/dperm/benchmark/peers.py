@@ -127,7 +127,7 @@ def rows(
     for i, epsilon in enumerate(epsilons):
         for k, seed in enumerate(seeds):
             row = {**common, "epsilon": epsilon, "run_seed": seed}
-            scores = (outputs["scores"][i, k], outputs["held"][i, k])
+            scores = (outputs["scores"][i, k], outputs["held_out"][i, k])
             row |= case.measured(*scores, library.is_affine)
             row |= {"seconds": outputs["seconds"][i, k], "given": library.note}
             table.append(row)

@@ -189,7 +189,7 @@ class Case:
             )
         return excess
 
-    def held(self, scores: np.ndarray) -> float:
+    def held_out_metric(self, scores: np.ndarray) -> float:
         """The metric of scores of the held-out records; nan with one class alone."""
         if not self.signed:
             return float(r2_score(self.y_held, scores))
@@ -212,10 +212,10 @@ class Case:
         return y / self.unit
 
     def measured(
-        self, scores: np.ndarray, held: np.ndarray, is_affine: bool = True
+        self, scores: np.ndarray, held_out_scores: np.ndarray, is_affine: bool = True
     ) -> Row:
         """Of a row: the excess of fitted records' scores, and held-out metrics."""
-        return self._ok(self.excess(scores, is_affine), held)
+        return self._ok(self.excess(scores, is_affine), held_out_scores)
 
     def ends(self) -> list[Row]:
         """The best constant, and the fit without privacy, as rows of no epsilon."""
@@ -230,12 +230,12 @@ class Case:
             {**self.known("no privacy"), **self._ok(0.0, scores)},
         ]
 
-    def _ok(self, excess: float, held: np.ndarray) -> Row:
+    def _ok(self, excess: float, held_out_scores: np.ndarray) -> Row:
         return {
             "excess": excess,
             "metric": "AUC" if self.signed else "R2",
-            "test": self.held(held),
-            "accuracy": self.accuracy(held),
+            "test": self.held_out_metric(held_out_scores),
+            "accuracy": self.accuracy(held_out_scores),
             "status": "ok",
             "reason": "",
         }

@@ -29,7 +29,7 @@ BOUND = "true_epsilon"  # what is proved at most: its interval begins at 0
 Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
 TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
 PROOFS = "proofs"  # stands for a table whose columns are arguments
-MAX_CELLS = 6  # of a column that a message lists
+MAX_ENTRIES = 6  # of a column that a message lists
 EQUAL = 1e-9  # relative difference of equal numbers
 ALLOWED = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Dict, ast.Call),
@@ -54,9 +54,9 @@ def matching(table: pd.DataFrame, where: Point) -> pd.DataFrame:
             text = table[column].astype(str)
             table = table[text.str.contains(condition["contains"], regex=False)]
             continue
-        cells = condition if isinstance(condition, list) else [condition]
-        table = table[table[column].isin(cells)]
-        missing = [cell for cell in cells if not (table[column] == cell).any()]
+        allowed = condition if isinstance(condition, list) else [condition]
+        table = table[table[column].isin(allowed)]
+        missing = [entry for entry in allowed if not (table[column] == entry).any()]
         if missing and isinstance(condition, list):
             raise MissingRow(f"no row of {column} {', '.join(map(str, missing))}")
     return table
@@ -67,8 +67,8 @@ def unlike(table: pd.DataFrame, where: Point) -> str:
     for column, condition in where.items():
         is_plain = column in table and not isinstance(condition, dict | list)
         if is_plain and not (table[column] == condition).any():
-            cells = map(repr, table[column].drop_duplicates().tolist()[:MAX_CELLS])
-            return f" of {column} {condition!r}, which has {', '.join(cells)}"
+            entries = map(repr, table[column].drop_duplicates().tolist()[:MAX_ENTRIES])
+            return f" of {column} {condition!r}, which has {', '.join(entries)}"
     return ""
 
 

@@ -498,12 +498,12 @@ def check_dataset(dataset: Dataset) -> None:
 
 def _check_source(source: Source, where: str) -> None:
     """Refuse keys that its kind has not or lacks, and what they name if unknown."""
-    present = {key for key, setting in vars(source).items() if setting} - {"origin"}
+    given_keys = {key for key, setting in vars(source).items() if setting} - {"origin"}
     allowed = SOURCES[source.origin]
-    for key in sorted(present.difference(allowed)):
+    for key in sorted(given_keys.difference(allowed)):
         raise ValueError(f"{where}.{key}: expected one of {', '.join(allowed)}")
     for key in allowed:
-        if key not in present and key != "members":
+        if key not in given_keys and key != "members":
             raise ValueError(f"{where}.{key}: expected a value, found nothing")
     if source.origin == "sklearn":
         one_of(f"{where}.loader", source.loader, [f"load_{name}" for name in BUNDLED])

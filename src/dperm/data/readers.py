@@ -95,17 +95,17 @@ def unpack(
     have more than ``max_bytes``, or if a wanted member is missing.
     """
     with ExitStack() as opened:
-        held = _members(path, opened, max_bytes)
-        names = [*held]
+        members = _members(path, opened, max_bytes)
+        names = [*members]
         if wanted and names != [path.name]:
-            names = [_chosen(held, name) for name in wanted]
+            names = [_chosen(members, name) for name in wanted]
         elif len(names) != 1:
             listed = _listed(names)
             raise RefusedError(f"it is an archive of {listed}: `members` names some")
         contents = list[Content]()
         spare = max_bytes
         for name in names:
-            stream = opened.enter_context(held[name]())
+            stream = opened.enter_context(members[name]())
             content = stream.read(spare + 1)
             if len(content) > spare:
                 raise RefusedError(
@@ -194,10 +194,12 @@ def _check_count(count: int) -> None:
         raise RefusedError(f"an archive of more than {MEMBERS} files")
 
 
-def _chosen(held: dict[str, Any], name: str) -> str:
-    alike = [member for member in held if name in (member, PurePosixPath(member).name)]
+def _chosen(members: dict[str, Any], name: str) -> str:
+    alike = [
+        member for member in members if name in (member, PurePosixPath(member).name)
+    ]
     if len(alike) != 1:
-        listed = _listed([*held])
+        listed = _listed([*members])
         raise RefusedError(f"{len(alike)} members {name!r}; it holds {listed}")
     return alike[0]
 

@@ -228,15 +228,16 @@ def table_arrays(
     number nor declared.
     """
     listed = categories or {}
-    held = [*table.columns]
-    target = target or str(held[-1])
+    column_names = [*table.columns]
+    target = target or str(column_names[-1])
     decimal = table.attrs.get("decimal", ".")
     unnamed = table.attrs.get("unnamed", ())
     if "" in drop:  # as a column without a name is called elsewhere
         drop = [*filter(None, drop), *unnamed]
-    if absent := [name for name in (target, *drop) if name not in held]:
-        listing = ", ".join(held[:20]) + (", ..." if len(held) > 20 else "")
-        near = hint(absent[0], held)
+    if absent := [name for name in (target, *drop) if name not in column_names]:
+        listing = ", ".join(column_names[:20])
+        listing += ", ..." if len(column_names) > 20 else ""
+        near = hint(absent[0], column_names)
         raise RefusedError(f"column {absent[0]} is missing; there are {listing}{near}")
     table = table.drop(columns=[*drop])
     if missing == "drop":

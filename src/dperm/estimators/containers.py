@@ -1,8 +1,8 @@
-"""Every container of records with every type of column and kind of label, as a table.
+"""Every container of records with every type of column and type of label, as a table.
 
-A cell of the table is a fit. It has the coefficients of the same numbers as doubles, or
-it is refused by a line that names the column, or the labels and classes, and the cure.
-The table is a part of the audit of estimators (:func:`faults`) and of the tests.
+Each combination of them is a fit. It has the coefficients of the same numbers as
+doubles, or it is refused by a line that names the column, or the labels and classes,
+and the cure. The table is a part of the audit of estimators (:func:`faults`) and of the tests.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ if importlib.util.find_spec("polars") is None:  # it is no dependency
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A container with a type of column and a kind of label."""
+class Combination:
+    """A container with a type of column and a type of label."""
 
     container: str
     column: str
@@ -148,7 +148,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The cell in words."""
+        """The combination in words."""
         return f"{self.container}, {self.column}, {self.label}"
 
     def records(self) -> Any:
@@ -163,16 +163,16 @@ class Cell:
         return SERIES.get(self.container, lambda y: y)(series)
 
 
-def cells() -> Iterator[Cell]:
-    """All cells of which there is such a container."""
+def combinations() -> Iterator[Combination]:
+    """All combinations of which there is such a container."""
     for container in CONTAINERS:
         for column in COLUMNS:
             try:
-                Cell(container, column, "whole numbers").records()
+                Combination(container, column, "whole numbers").records()
             except (TypeError, ValueError):  # ArrowInvalid is one
                 continue
             for label in LABELS:
-                yield Cell(container, column, label)
+                yield Combination(container, column, label)
 
 
 def coefficients(X: Any, y: Any, classes: Sequence[Any]) -> np.ndarray:
@@ -196,34 +196,34 @@ def of_doubles() -> dict[str, np.ndarray]:
     }
 
 
-def fault_of(cell: Cell, wanted: dict[str, np.ndarray]) -> str:
-    """What is wrong with a cell; empty if nothing is."""
-    _, classes, is_right = LABELS[cell.label]
-    X = cell.records()
+def fault_of(combination: Combination, wanted: dict[str, np.ndarray]) -> str:
+    """What is wrong with a combination; empty if nothing is."""
+    _, classes, is_right = LABELS[combination.label]
+    X = combination.records()
     try:
-        fitted = coefficients(X, cell.labels(), classes)
+        fitted = coefficients(X, combination.labels(), classes)
     except ValueError as error:
-        return _fault_of_refusal(cell, X, str(error))
+        return _fault_of_refusal(combination, X, str(error))
     except Exception as error:  # whatever it is, it is no refusal
         return f"{type(error).__name__}: {error}"
     if not is_right:
         return "labels of another kind than the classes are taken"
-    if cell.column not in wanted:
+    if combination.column not in wanted:
         return "what is no number is taken"
-    if not np.array_equal(fitted, wanted[cell.column]):
+    if not np.array_equal(fitted, wanted[combination.column]):
         return "other coefficients than those of doubles"
     return ""
 
 
-def _fault_of_refusal(cell: Cell, X: Any, message: str) -> str:
-    _, classes, is_right = LABELS[cell.label]
+def _fault_of_refusal(combination: Combination, X: Any, message: str) -> str:
+    _, classes, is_right = LABELS[combination.label]
     if message.startswith("X: "):
-        _, numeric = COLUMNS[cell.column]
-        is_object = cell.container in GRIDS and X.dtype == object
+        _, numeric = COLUMNS[combination.column]
+        is_object = combination.container in GRIDS and X.dtype == object
         if numeric is not None and not is_object:
             return f"numbers are refused: {message}"
-        name = "object" if cell.container in GRIDS else "b ("
-        name = "column 2" if cell.container in UNNAMED else name
+        name = "object" if combination.container in GRIDS else "b ("
+        name = "column 2" if combination.container in UNNAMED else name
         is_told = name in message and "OneHotEncoder(categories" in message
         return "" if is_told else f"no name or no cure: {message}"
     if is_right or not message.startswith("y: "):
@@ -234,8 +234,8 @@ def _fault_of_refusal(cell: Cell, X: Any, message: str) -> str:
 
 
 def faults() -> tuple[list[str], int]:
-    """The cells with something wrong, and how many there are."""
+    """The combinations with something wrong, and how many there are."""
     wanted = of_doubles()
-    tried = [*cells()]
-    found = [(cell.name, fault_of(cell, wanted)) for cell in tried]
+    tried = [*combinations()]
+    found = [(combination.name, fault_of(combination, wanted)) for combination in tried]
     return [f"{name}: {fault}" for name, fault in found if fault], len(tried)

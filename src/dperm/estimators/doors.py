@@ -139,7 +139,7 @@ def seen(model: DPLinear, X: Any, y: Any, place: int) -> Sight:
     printed = io.StringIO()
     outcome, public = "fitted", ()
     others: tuple[np.ndarray, ...] = ()
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with redirect_stdout(printed), redirect_stderr(printed):
             try:
@@ -151,7 +151,7 @@ def seen(model: DPLinear, X: Any, y: Any, place: int) -> Sight:
                 )
             except Exception as error:  # whatever it is, it is compared
                 outcome = f"{type(error).__name__}: {error}"
-    said = tuple(f"{one.category.__name__}: {one.message}" for one in heard)
+    said = tuple(f"{one.category.__name__}: {one.message}" for one in caught)
     return Sight(outcome, said, printed.getvalue(), public, others)
 
 

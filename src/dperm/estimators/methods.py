@@ -467,9 +467,9 @@ def configured(
             f"{', '.join(known())}"
         )
     if algorithm not in registry.PLACES:
-        from dperm.audit.held import require_held  # for a user's own solver alone
+        from dperm.audit.leaks import refuse_leaks  # for a user's own solver alone
 
-        require_held(name, algorithm, options)
+        refuse_leaks(name, algorithm, options)
     usual, axes = registry.settings(module)
     default = {**usual, **(defaults or {}).get(name, {})}
     chosen = (grids or {}).get(name)

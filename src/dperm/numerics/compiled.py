@@ -69,9 +69,9 @@ def _running(typingctx):
 
     def codegen(context, builder, signature, args):
         zeros = ir.ArrayType(ir.DoubleType(), RUNNING_SUMS)(None)
-        held = cgutils.alloca_once(builder, zeros.type)
-        builder.store(zeros, held)
-        return builder.bitcast(held, ir.DoubleType().as_pointer())
+        location = cgutils.alloca_once(builder, zeros.type)
+        builder.store(zeros, location)
+        return builder.bitcast(location, ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(), codegen
 

@@ -41,8 +41,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocato
 from PIL import Image
 
 from dperm.numerics import intervals
-from dperm.plotting import styles as looks
-from dperm.plotting.styles import Style
+from dperm.plotting.styles import METHODS, Style, style, styles_of
 from dperm.plotting.tables import number
 from dperm.storage import files as store
 
@@ -139,14 +138,14 @@ def frame(rows: Sequence[Row] | pd.DataFrame) -> pd.DataFrame:
 
 
 def family(names: Sequence[str]) -> dict[str, Style]:
-    """Looks of an ordered family, dark to light; markers and strokes alternate.
+    """Styles of an ordered family, dark to light; markers and strokes alternate.
 
-    The lightest has a contrast of 3 : 1 with a white page, as all looks have.
+    The lightest has a contrast of 3 : 1 with a white page, as all styles have.
     """
     shades = colormaps["plasma"](np.linspace(0.0, 0.63, len(names)))
     strokes: Any = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
     return {
-        name: looks.style(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
+        name: style(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
         for k, (name, shade) in enumerate(zip(names, shades, strict=True))
     }
 
@@ -298,9 +297,9 @@ def _styles(picture: Picture) -> dict[str, Style]:
     """The style of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
     main = roles[~roles.isin(["dots", "thin", "line", "star"])]
-    style_of = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
+    style_of = styles_of([*main.index, *({*roles.index} & METHODS.keys())])
     style_of |= dict(picture.styles)
-    grey = looks.style("#595959", "--")
+    grey = style("#595959", "--")
     heads = {name: name.rpartition(", ")[0] for name in roles.index}
     return {name: style_of.get(head, grey) for name, head in heads.items()} | style_of
 

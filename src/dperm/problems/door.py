@@ -571,8 +571,8 @@ def _of_rows(name: str, rows: list[Any]) -> Table:
     read = [_row(row) for row in rows]
     widths = Counter(
         SCALAR_ROW if row is None else len(row)
-        for row, held in zip(read, rows, strict=True)
-        if held is not None
+        for row, original in zip(read, rows, strict=True)
+        if original is not None
     )
     p = max(widths, key=lambda width: (widths[width], width), default=SCALAR_ROW)
     if p == SCALAR_ROW:

@@ -355,11 +355,17 @@ def reason(claim: Claim, finding: Finding) -> str:
     """What a verdict rests on, in one line: readings, gaps, then the worst groups."""
     clauses = []
     if finding.readings:
-        held = [
+        supporting = [
             name for name, verdict in finding.readings.items() if verdict in SUPPORTED
         ]
-        listed = f" ({few(held)})" if 0 < len(held) < len(finding.readings) else ""
-        clauses.append(f"under {len(held)} of {len(finding.readings)} readings{listed}")
+        listed = (
+            f" ({few(supporting)})"
+            if 0 < len(supporting) < len(finding.readings)
+            else ""
+        )
+        clauses.append(
+            f"under {len(supporting)} of {len(finding.readings)} readings{listed}"
+        )
         clauses.append(f"shown is {finding.shown}")
     reasons: dict[str, list[str]] = {}
     for name, why in finding.missing.items():

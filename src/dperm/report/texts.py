@@ -142,8 +142,10 @@ def score(data: pd.DataFrame) -> str:
     """The count in words: "16 of 22 reproduced, 2 undecided, 4 contradicted"."""
     counts = counted(data)
     total = sum(counts.values())
-    held = f"{counts.pop(str(REPRODUCED), 0)} of {total} {REPRODUCED}"
-    return ", ".join([held, *(f"{count} {word}" for word, count in counts.items())])
+    reproduced = f"{counts.pop(str(REPRODUCED), 0)} of {total} {REPRODUCED}"
+    return ", ".join(
+        [reproduced, *(f"{count} {word}" for word, count in counts.items())]
+    )
 
 
 def marks(text: str) -> str:

@@ -32,7 +32,7 @@ POINT = ["step", "clip"]
 DIGITS = 10  # of a real number in a CSV file
 ROWS = b"dperm.rows"  # key of a Parquet file's metadata
 NODE = platform.node() or "here"
-_HELD: list[Any] = []  # locks held until the process ends
+_PROCESS_LOCKS: list[Any] = []  # locks held until the process ends
 
 
 @contextmanager
@@ -256,7 +256,7 @@ def lock_results(name: str) -> None:
             f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
             "wait for it, or run in another folder with --directory"
         )
-    _HELD.append(lock)
+    _PROCESS_LOCKS.append(lock)
 
 
 def _taken(path: Path, timeout: float = 0) -> Any:

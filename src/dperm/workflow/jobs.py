@@ -313,17 +313,17 @@ def add_problem(
     entry_points = [PREPARING]
     depends_on = [_numbers(scopes.prepared(problem)), code(*entry_points)]
     keys = [dataset.digest or fetch.key]
-    reading: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "reads": fetch.outputs,
         "keys": keys,
         "code": entry_points,
         "spec": spec,
     }
-    prepare = jobs.add("prepare", name, depends_on=depends_on, **reading)
+    prepare = jobs.add("prepare", name, depends_on=depends_on, **fields)
     entry_points = digests.looked_up(OPTIMISING, option_words=[problem.loss])
     depends_on = [_numbers(scopes.optimum(problem)), code(*entry_points)]
-    reading = {"reads": prepare.outputs, "code": entry_points, "spec": spec}
-    jobs.add("optimum", name, depends_on=depends_on, **reading)
+    fields = {"reads": prepare.outputs, "code": entry_points, "spec": spec}
+    jobs.add("optimum", name, depends_on=depends_on, **fields)
 
 
 def _numbers(settings: scopes.Settings) -> scopes.Settings:

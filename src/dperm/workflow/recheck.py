@@ -323,13 +323,13 @@ def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterato
     if config.scale.folder or not folder.is_dir():
         return
     solvers = [folder / "solvers" / f"{name}.csv" for name in available("solver")]
-    present = [path for path in solvers if path.is_file()]
-    coverage.count("audit", UNCHECKABLE, len(present))  # but by the manifest
-    for path in (path for path in solvers if path not in present):
+    existing = [path for path in solvers if path.is_file()]
+    coverage.count("audit", UNCHECKABLE, len(existing))  # but by the manifest
+    for path in (path for path in solvers if path not in existing):
         coverage.absent("audit", path, "run `dperm audit -j 2`")
     papers = configuration.papers(available("paper"), config.scale, config.overrides)
     sources = {
-        "epsilon": len(present) == len(solvers),
+        "epsilon": len(existing) == len(solvers),
         "tuning": _all_ran(papers, folder.parent),
     }
     for name, is_here in sources.items():

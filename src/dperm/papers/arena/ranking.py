@@ -140,8 +140,8 @@ def changes(table: pd.DataFrame, tuning: str = LEFT_OUT) -> Iterator[dict[str, A
         ("epsilon", f"{epsilon:g}", cells(table, tuning, epsilon))
         for epsilon in sorted(table["epsilon"].dropna().unique())
     ]
-    held = cells(table.assign(held=-table["test"]), tuning, value="held")
-    for choice, name, changed_cells in (*choices, ("metric", "held out", held)):
+    held_out = cells(table.assign(held=-table["test"]), tuning, value="held")
+    for choice, name, changed_cells in (*choices, ("metric", "held out", held_out)):
         if len(changed_cells):
             base_share, changed_share = (
                 standing(excesses).set_index("algorithm")["share"]

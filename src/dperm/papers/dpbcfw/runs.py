@@ -103,17 +103,17 @@ class DrawnProblem:
 
 def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
     """A (n, p) of independent entries, N(0, 1) with chance ``density``, else 0."""
-    cells = n * p
+    entry_count = n * p
     batches = []
     last_place = -1
-    while last_place < cells:
-        expected = int((cells - last_place) * density)
+    while last_place < entry_count:
+        expected = int((entry_count - last_place) * density)
         gaps = rng.geometric(density, expected + 10 * int(expected**0.5) + 100)
         places = last_place + np.cumsum(gaps)
         batches.append(places)
         last_place = int(places[-1])
     flat = np.concatenate(batches)
-    flat = flat[flat < cells]
+    flat = flat[flat < entry_count]
     indptr = np.searchsorted(flat, n * np.arange(p + 1, dtype=np.int64))
     normals = rng.standard_normal(flat.size)
     return sparse.csc_array((normals, flat % n, indptr), shape=(n, p))
@@ -321,7 +321,7 @@ def run(instance: DrawnProblem, setting: RunSetting, seed: int, every: int = 1) 
     path = Iterate(instance.problem, instance.columns)
     run_columns = {"start": instance.start, "truth": instance.truth, "eta": eta}
     run_columns |= {
-        key: cell for key, cell in vars(setting).items() if key not in READING
+        key: option for key, option in vars(setting).items() if key not in READING
     }
     run_columns |= _costs(setting, noise, 1.0 / instance.problem.n)
     if distributed and math.isfinite(noise.true_epsilon):

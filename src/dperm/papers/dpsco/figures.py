@@ -65,9 +65,9 @@ def interleaved(names: Sequence[str]) -> dict[str, Style]:
     dash = 4.0
     gap = dash * (len(names) - 1)
     styles = {}
-    for place, (name, look) in enumerate(drawing.family(names).items()):
+    for place, (name, line_style) in enumerate(drawing.family(names).items()):
         turn = {"linestyle": (-dash * place, (dash, gap))}
-        styles[name] = look | turn | {"markevery": (place, len(names))}
+        styles[name] = line_style | turn | {"markevery": (place, len(names))}
     return styles
 
 

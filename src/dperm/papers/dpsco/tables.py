@@ -116,8 +116,8 @@ def empirical(swept: pd.DataFrame, product: Product) -> pd.DataFrame:
     chosen = means.loc[means.groupby(level=keys).idxmax()].reset_index()
     at_worst_constant = noisy.merge(chosen[[*keys, "constant"]])
     for axis in ("n", "d", "epsilon", "gap"):
-        held = ["method"] if axis == "gap" else ["method", "p"]
-        for group_keys, group in groups(at_worst_constant, held, sort=True):
+        fixed_columns = ["method"] if axis == "gap" else ["method", "p"]
+        for group_keys, group in groups(at_worst_constant, fixed_columns, sort=True):
             private = shares[group_keys["method"], product.calibration]
             row = {
                 "method": group_keys["method"],

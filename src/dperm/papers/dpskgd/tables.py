@@ -143,8 +143,8 @@ def rate(swept: pd.DataFrame) -> pd.DataFrame:
     aggregates = {"excess": ("excess", "mean"), "runs": ("excess", "size")}
     means = runs.agg(**aggregates, **first_columns).reset_index()
     rows = Rows()
-    for axis, held in AXES.items():
-        for group_keys, group in groups(means, [*DRAWN, held]):
+    for axis, fixed_axis in AXES.items():
+        for group_keys, group in groups(means, [*DRAWN, fixed_axis]):
             if len(group) < MIN_POINTS:
                 continue
             x = group[axis].to_numpy(float)

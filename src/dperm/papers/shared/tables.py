@@ -199,8 +199,8 @@ def powers(
     keys = list(keys)
     measures = list(values)
     rows: Rows = []
-    for axis, held in axes.items():
-        for group_keys, group in groups(where(swept, **held), keys):
+    for axis, fixed in axes.items():
+        for group_keys, group in groups(where(swept, **fixed), keys):
             means = group.groupby(axis)[measures].mean()
             row = (
                 {"axis": axis}

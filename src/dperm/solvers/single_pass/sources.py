@@ -27,7 +27,7 @@ BIASED_COINS = ("all", "one of them", "one a record")
 FLIP = 26  # out of 256: chance that a coordinate's sign is not the record's
 _WORD = 2.0**32
 _TINY = 2.0**-1022  # below it the reciprocal of a number may be infinite
-_CELLS = 1 << 19  # entries of a batch that are drawn at a time
+_ENTRIES = 1 << 19  # entries of a batch that are drawn at a time
 
 
 class Batch(NamedTuple):
@@ -56,7 +56,7 @@ class RecordSource(ABC):
 
 def chunks(count: int, d: int) -> list[int]:
     """Cut a number of records into batches of moderate size."""
-    size = max(1, _CELLS // d)
+    size = max(1, _ENTRIES // d)
     return [min(size, count - low) for low in range(0, count, size)]
 
 
