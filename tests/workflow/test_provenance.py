@@ -127,14 +127,14 @@ def audit(part):
     return made
 
 
-def product(paper, kind, name):
+def product(paper, collection, name):
     """Key of the job of a figure, table or sweep of a paper."""
 
     def made():
         found = jobs.compose([paper], [])
-        if kind == "sweeps":
+        if collection == "sweeps":
             return found.job("sweep", paper, name).key
-        return found.makers[found.formats(paper, f"{kind}/{name}")[0]].key
+        return found.makers[found.formats(paper, f"{collection}/{name}")[0]].key
 
     return made
 
@@ -161,7 +161,7 @@ RATES = product("dpsco", "sweeps", "rates")
 SOLVE = job("dpcd", "solve", "dpcd", "diabetes", "dp_cd")
 TIMES = job("dpcd", "timing", "dpcd")
 OPTIMUM = job("dpcd", "optimum", "diabetes")
-FIGURE, TABLE = (product("dpcd", kind, name) for kind, name in
+FIGURE, TABLE = (product("dpcd", collection, name) for collection, name in
                  (("figures", "figure1"), ("tables", "table2")))  # fmt: skip
 JUMP = ("dperm.solvers.batched.dp_svrg", "+ jump[setting]", "+ 0.5 * jump[setting]")
 READING = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")

@@ -2,7 +2,8 @@
 
 Each combination of them is a fit. It has the coefficients of the same numbers as
 doubles, or it is refused by a line that names the column, or the labels and classes,
-and the cure. The table is a part of the audit of estimators (:func:`faults`) and of the tests.
+and the cure. The table is a part of the audit of estimators (:func:`faults`) and of the
+tests.
 """
 
 from __future__ import annotations
