@@ -140,8 +140,10 @@ def changes(table: pd.DataFrame, tuning: str = LEFT_OUT) -> Iterator[dict[str, A
         ("epsilon", f"{epsilon:g}", cells(table, tuning, epsilon))
         for epsilon in sorted(table["epsilon"].dropna().unique())
     ]
-    held_out = cells(table.assign(held=-table["test"]), tuning, value="held")
-    for choice, name, changed_cells in (*choices, ("metric", "held out", held_out)):
+    metrics = table.assign(held_out=-table["test"])
+    held_out_excesses = cells(metrics, tuning, value="held_out")
+    choices.append(("metric", "held out", held_out_excesses))
+    for choice, name, changed_cells in choices:
         if len(changed_cells):
             base_share, changed_share = (
                 standing(excesses).set_index("algorithm")["share"]
