@@ -34,7 +34,7 @@ from dperm.names import hint, no_option, option_names
 IN_KEYS = "nothing"  # words of the command line
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse, as ``PARSERS`` says
-KEYS = "keys"  # the command's own key=value
+OWN_KEYS = "keys"  # the command's own key=value
 
 
 class Command(NamedTuple):
@@ -96,7 +96,7 @@ COMMANDS = {
         "report.texts:readme", "put scorecard and claims into the pages", DRAWS
     ),
     "try": Command(
-        "benchmark.command:main", "compare private methods on a file of yours", KEYS
+        "benchmark.command:main", "compare private methods on a file of yours", OWN_KEYS
     ),
 }
 # Functions that add the options of a command to its parser.

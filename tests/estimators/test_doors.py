@@ -14,7 +14,7 @@ from dperm.estimators.containers import INTEGERS, SIDES, N
 from dperm.problems import door
 
 A, B, C = containers.FIRST, containers.SECOND, containers.THIRD
-NAMES = containers.WORDS
+NAMES = containers.WORD_LABELS
 
 
 def coefficients(X):
@@ -58,9 +58,11 @@ def test_every_combination_is_its_numbers_or_refused_by_name(container, wanted):
 def test_the_table_sees_a_word_that_becomes_a_number(monkeypatch, wanted):
     """And labels whose kind is not compared with that of the classes."""
     combination = containers.Combination("pandas", "text", "whole numbers")
-    monkeypatch.setitem(containers.COLUMNS, "text", (B, None))
+    monkeypatch.setitem(containers.COLUMN_CASES, "text", (B, None))
     assert containers.fault_of(combination, wanted) == "what is no number is taken"
-    monkeypatch.setitem(containers.LABELS, "doubles", (pd.Series(SIDES), (0, 1), False))
+    monkeypatch.setitem(
+        containers.LABEL_CASES, "doubles", (pd.Series(SIDES), (0, 1), False)
+    )
     combination = containers.Combination("pandas", "float64", "doubles")
     assert "another kind" in containers.fault_of(combination, wanted)
 

@@ -15,9 +15,9 @@ from dperm.experiments import tune as tuning
 from dperm.experiments.plan import seed_of
 from dperm.experiments.results import best
 from dperm.experiments.task import (
-    COLUMNS,
     IDENTITY,
     PROVENANCE,
+    SETTING_COLUMNS,
     STOPPED_EARLY,
     SolverJob,
 )
@@ -44,7 +44,7 @@ def run_for(configured, solver, *overrides, **where):
 def test_tune_and_evaluate(configured, solver):
     config = run_for(configured, solver)
     tuned = pd.read_parquet(stages.tune(config))
-    assert list(tuned.columns) == COLUMNS
+    assert list(tuned.columns) == SETTING_COLUMNS
     first, again = (tuned[tuned["replicate"] == replicate] for replicate in (0, 1))
     assert len(first) == 2 * 2 * 2 * 4  # calibrations, passes, grid
     assert len(again) == (first["status"] == "ok").sum() > 0

@@ -55,7 +55,7 @@ def test_every_sweep_and_product_is_recorded(frames):
 def test_a_figure_is_rows_with_named_axes_and_is_drawn(swept, paper, name):
     picture = make(configured(paper, swept), "figures", name)
     rows, shown = picture.rows, [*picture.titles]
-    assert list(rows) == [*drawing.COLUMNS, drawing.ROLE] and len(rows)
+    assert list(rows) == [*drawing.CURVE_COLUMNS, drawing.ROLE] and len(rows)
     assert {*rows["role"]} <= {*drawing.ROLES}
     assert {*shown} <= {*rows["panel"]}
     drawn = rows[rows["panel"].isin(shown) & (rows["role"] != "upright")]

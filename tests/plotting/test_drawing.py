@@ -107,7 +107,7 @@ def test_a_logarithmic_axis_has_two_numbers_that_do_not_overlap(ends):
 DRAWN = [
     path
     for path in sorted((Path(__file__).parents[2] / "figures").glob("*/*.csv"))
-    if {*drawing.COLUMNS, drawing.ROLE} <= {*pd.read_csv(path, nrows=0)}
+    if {*drawing.CURVE_COLUMNS, drawing.ROLE} <= {*pd.read_csv(path, nrows=0)}
 ]
 
 

@@ -52,7 +52,7 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
             ("b", "broken", 20.0, 1234.5, 12.3, 45.6, 0, 5),
             ("b", "unbounded", 0.8, 0.9, math.nan, math.nan, 3, 5),
         ],
-        columns=true_epsilons.COLUMNS,
+        columns=true_epsilons.EPSILON_COLUMNS,
     )
     told = true_epsilons.epsilons_in_words(data)
     for text, words in zip(

@@ -60,7 +60,7 @@ ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
 WEIGHTS_TOLERANCE = 1e-4  # relative, of weights whose releases agree up to rounding
 LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
-WORDS = 4096  # of every stream, none of which may be in another one
+STREAM_WORDS = 4096  # of every stream, none of which may be in another one
 EXAMINED = 6  # pairs at which thresholds of selections are compared
 EXTREME_PAIRS = 3  # pairs in each position that are run after extreme histories
 FITS = 2  # whole fits whose draws are compared
@@ -284,7 +284,7 @@ class Audit:
         plain = self.plain
         words = []
         for stream in (*seeded(s), *seeded(s + 1)):
-            words.append(stream.bit_generator.random_raw(WORDS))
+            words.append(stream.bit_generator.random_raw(STREAM_WORDS))
         views = m.run(m.base, (s, s + 1, s + 1), plain.draws).views
         other_views = m.run(m.base, (s, s + 2, s + 2), plain.draws).views
         sampled = []

@@ -30,7 +30,7 @@ from dperm.audit.mechanism import Array, Draw
 # Modules that keep numpy's own generators, as their code needs no record.
 UNTOUCHED = {"numpy", __package__}
 STANDARD = sys.stdlib_module_names
-WORDS = 4  # of 64 bits, of a generator's state
+STATE_WORDS = 4  # of 64 bits, of a generator's state
 MANY = 2**20  # more than there are generators that outlive a run
 PYTHON = random.Random  # whatever their names hold later
 LEGACY = np.random.RandomState
@@ -103,9 +103,9 @@ class MixedSeed(ISpawnableSeedSequence):
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
         """State of that many words."""
-        if n_words > WORDS or self.entropy >= 2**63:
+        if n_words > STATE_WORDS or self.entropy >= 2**63:
             return np.random.SeedSequence(self.entropy).generate_state(n_words, dtype)
-        state = int(self.entropy) * WORDS
+        state = int(self.entropy) * STATE_WORDS
         words = []
         for _ in range(n_words):
             state = (state + 0x9E3779B97F4A7C15) % 2**64

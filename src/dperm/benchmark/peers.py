@@ -53,7 +53,7 @@ INTERPRET = Library(
     is_slow=True,
 )
 LIBRARIES = {library.name: library for library in (DIFFPRIVLIB, INTERPRET)}
-LABELS = {"interpret": "DP-EBM of interpret"}
+PEER_LABELS = {"interpret": "DP-EBM of interpret"}
 
 
 def environment(data: Path, library: Library = DIFFPRIVLIB) -> tuple[str, str]:

@@ -55,7 +55,7 @@ SLOW = 200_000  # entries of X from which that is one, as noise decides less the
 LONG = 3.0  # seconds of a fit, which is not made twice to foretell its time
 MAX_ENTRIES = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be
-COLUMNS = [  # of a run
+RUN_COLUMNS = [  # of a run
     "problem",
     "solver",
     "n",
@@ -76,7 +76,7 @@ COLUMNS = [  # of a run
     "reason",
 ]
 MEASURED = ("seconds", "test", "accuracy")
-KEYS = ["problem", "solver", "epsilon", "tuning"]  # of a mean
+MEAN_KEYS = ["problem", "solver", "epsilon", "tuning"]  # of a mean
 OF_TRY = [  # columns of try.csv
     "algorithm",
     "tuning",
@@ -473,7 +473,7 @@ def duration(seconds: float) -> str:
 
 
 def means(
-    runs: pd.DataFrame, labels: Mapping[str, str], keys: Sequence[str] = KEYS
+    runs: pd.DataFrame, labels: Mapping[str, str], keys: Sequence[str] = MEAN_KEYS
 ) -> pd.DataFrame:
     """A row for each problem, method, epsilon and tuning, and for each gap.
 
@@ -483,7 +483,7 @@ def means(
     """
     table = []
     names = {**labels, **REFERENCES}
-    runs = runs.reindex(columns=COLUMNS)
+    runs = runs.reindex(columns=RUN_COLUMNS)
     for _, group in runs.groupby([*keys], sort=False, dropna=False):
         shared = group.iloc[0].drop(["excess", "run_seed"]).to_dict()
         row = {"algorithm": names.get(shared["solver"], shared["solver"]), **shared}

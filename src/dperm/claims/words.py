@@ -119,7 +119,7 @@ class Words:
     exact: Sequence[str] = ()  #: columns that are computed, counted or printed
 
     def __getitem__(self, name: str) -> Any:
-        if name in WORDS:
+        if name in CLAIM_WORDS:
             return getattr(self, name)
         if name == "estimate":
             return self.number
@@ -323,7 +323,7 @@ class Words:
         return Number.of_any(1.0 if math.isclose(share, 1.0, rel_tol=EQUAL) else share)
 
 
-WORDS = (
+CLAIM_WORDS = (
     *("at", "slope", "shape", "fewer", "worst_step", "most", "least", "spread"),
     *("inside", "standing_out", "exactly", "outside", "widened", "proof"),
 )
@@ -374,7 +374,7 @@ def compiled(expression: str) -> Expression:
 def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
     """What the call of a word reads; refuse it if it cannot be called so."""
     word = ast.unparse(call.func)
-    one_of("word", word, WORDS)
+    one_of("word", word, CLAIM_WORDS)
     keywords: dict[Any, ast.expr] = {
         argument.arg: argument.value for argument in call.keywords
     }

@@ -24,8 +24,8 @@ from dperm.storage.files import unthreaded
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
-WORDS = ("NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "null", "none")  # of any case
-MISSING = (*ABSENT, *map(str.lower, WORDS))  # in a column of numbers
+GAP_WORDS = ("NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "null", "none")  # of any case
+MISSING = (*ABSENT, *map(str.lower, GAP_WORDS))  # in a column of numbers
 RULES = ("mean", "median", "drop")
 SAMPLE = 100  # records by which a separator is recognised
 # What groups digits in the world's notations: 1,000 1.000 1'000 1 000 (several blanks).
@@ -314,7 +314,7 @@ def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
         mark_names = " and ".join(map(repr, sorted(marks)))
         return f"take out the marks of thousands, {mark_names}"
     if is_rare or texts.nunique() == 1:
-        absent = ", ".join(("?", *WORDS))
+        absent = ", ".join(("?", *GAP_WORDS))
         return f"correct the file (no value is empty or {absent}), or {otherwise}"
     return otherwise
 

@@ -26,7 +26,7 @@ _rng = np.random.default_rng(0)
 FIRST, SECOND, THIRD = (_rng.integers(-8, 9, N) / 8 for _ in range(3))
 INTEGERS = (8 * SECOND).astype(int)
 SIDES = (FIRST > 0).astype(int)
-WORDS = np.array(["no", "yes"])[SIDES]
+WORD_LABELS = np.array(["no", "yes"])[SIDES]
 
 
 def _objects(entries: Any) -> pd.Series:
@@ -34,7 +34,7 @@ def _objects(entries: Any) -> pd.Series:
 
 
 # A column b by its type: its entries, and the numbers that they are, if they are any.
-COLUMNS: dict[str, tuple[Any, np.ndarray | None]] = {
+COLUMN_CASES: dict[str, tuple[Any, np.ndarray | None]] = {
     "float64": (SECOND, SECOND),
     "float32": (SECOND.astype(np.float32), SECOND),
     "int8": (INTEGERS.astype(np.int8), INTEGERS),
@@ -43,10 +43,10 @@ COLUMNS: dict[str, tuple[Any, np.ndarray | None]] = {
     "bool": (SECOND > 0, SECOND > 0),
     "Int64": (pd.array(INTEGERS, dtype="Int64"), INTEGERS),
     "decimals": (_objects(map(Decimal, INTEGERS.tolist())), None),
-    "text": (_objects(WORDS), None),
-    "string": (pd.array(WORDS, dtype="string"), None),
+    "text": (_objects(WORD_LABELS), None),
+    "string": (pd.array(WORD_LABELS, dtype="string"), None),
     "numbers as text": (_objects(map(str, INTEGERS.tolist())), None),
-    "category": (pd.Categorical(WORDS), None),
+    "category": (pd.Categorical(WORD_LABELS), None),
     "date": (pd.date_range("2020-01-01", periods=N), None),
     "timedelta": (pd.to_timedelta(INTEGERS, unit="s"), None),
     "lists": (_objects([number] for number in INTEGERS.tolist()), None),
@@ -116,14 +116,14 @@ CONTAINERS: dict[str, Container] = {
 GRIDS = ("array", "read-only array by columns", "masked array")
 UNNAMED = ("list of lists", "list of tuples", "deque")
 # Labels, their classes, and whether they are of one kind.
-LABELS: dict[str, tuple[pd.Series, tuple[Any, Any], bool]] = {
+LABEL_CASES: dict[str, tuple[pd.Series, tuple[Any, Any], bool]] = {
     "whole numbers": (pd.Series(SIDES), (0, 1), True),
     "doubles": (pd.Series(SIDES.astype(float)), (0, 1), True),
     "truth values": (pd.Series(SIDES > 0), (False, True), True),
-    "words": (_objects(WORDS), ("no", "yes"), True),
-    "categories": (pd.Series(pd.Categorical(WORDS)), ("no", "yes"), True),
+    "words": (_objects(WORD_LABELS), ("no", "yes"), True),
+    "categories": (pd.Series(pd.Categorical(WORD_LABELS)), ("no", "yes"), True),
     "codes for words": (pd.Series(SIDES), ("no", "yes"), False),
-    "words for codes": (pd.Series(WORDS, dtype="string"), (0, 1), False),
+    "words for codes": (pd.Series(WORD_LABELS, dtype="string"), (0, 1), False),
 }
 SERIES: dict[str, Callable[[pd.Series], Any]] = {  # of labels, beside a container
     "array": lambda y: y.to_numpy(),
@@ -154,25 +154,25 @@ class Combination:
 
     def records(self) -> Any:
         """X in the container. Raises what the container's library does of the type."""
-        entries, _ = COLUMNS[self.column]
+        entries, _ = COLUMN_CASES[self.column]
         frame = pd.DataFrame({"a": FIRST, "b": entries, "c": THIRD})
         return CONTAINERS[self.container](frame)
 
     def labels(self) -> Any:
         """The labels in what goes with the container."""
-        series, _, _ = LABELS[self.label]
+        series, _, _ = LABEL_CASES[self.label]
         return SERIES.get(self.container, lambda y: y)(series)
 
 
 def combinations() -> Iterator[Combination]:
     """All combinations of which there is such a container."""
     for container in CONTAINERS:
-        for column in COLUMNS:
+        for column in COLUMN_CASES:
             try:
                 Combination(container, column, "whole numbers").records()
             except (TypeError, ValueError):  # ArrowInvalid is one
                 continue
-            for label in LABELS:
+            for label in LABEL_CASES:
                 yield Combination(container, column, label)
 
 
@@ -186,7 +186,7 @@ def coefficients(X: Any, y: Any, classes: Sequence[Any]) -> np.ndarray:
 
 def of_doubles() -> dict[str, np.ndarray]:
     """The coefficients of the numbers of each column as doubles."""
-    numbers = {name: numeric for name, (_, numeric) in COLUMNS.items()}
+    numbers = {name: numeric for name, (_, numeric) in COLUMN_CASES.items()}
     numbers |= READ_AS_NUMBERS
     return {
         name: coefficients(
@@ -199,7 +199,7 @@ def of_doubles() -> dict[str, np.ndarray]:
 
 def fault_of(combination: Combination, wanted: dict[str, np.ndarray]) -> str:
     """What is wrong with a combination; empty if nothing is."""
-    _, classes, is_right = LABELS[combination.label]
+    _, classes, is_right = LABEL_CASES[combination.label]
     X = combination.records()
     try:
         fitted = coefficients(X, combination.labels(), classes)
@@ -217,9 +217,9 @@ def fault_of(combination: Combination, wanted: dict[str, np.ndarray]) -> str:
 
 
 def _fault_of_refusal(combination: Combination, X: Any, message: str) -> str:
-    _, classes, is_right = LABELS[combination.label]
+    _, classes, is_right = LABEL_CASES[combination.label]
     if message.startswith("X: "):
-        _, numeric = COLUMNS[combination.column]
+        _, numeric = COLUMN_CASES[combination.column]
         is_object = combination.container in GRIDS and X.dtype == object
         if numeric is not None and not is_object:
             return f"numbers are refused: {message}"

@@ -180,7 +180,7 @@ def _attacks_at(at: int) -> Iterator[Attack]:
     for name, build in TYPED.items():
         yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier, at)
     named = np.array(["no", "yes"])[sides]
-    for name, build_labels in LABELS.items():
+    for name, build_labels in LABEL_BUILDERS.items():
         for model, labels in (
             (classifier, sides),
             (words, named),
@@ -323,7 +323,7 @@ TYPED: dict[str, Callable[..., Any]] = {
     "LIL array": lambda *of: sparse.lil_array(_typed(*of)),
     "DOK matrix": lambda *of: sparse.dok_matrix(_typed(*of)),
 }
-LABELS: dict[str, Callable[..., Any]] = {
+LABEL_BUILDERS: dict[str, Callable[..., Any]] = {
     "list": _label_list,
     "tuple": lambda *of: tuple(_label_list(*of)),
     "deque": lambda *of: deque(_label_list(*of)),

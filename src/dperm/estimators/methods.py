@@ -282,7 +282,10 @@ def clip_unit(problem: Problem) -> float:
 # --- by name --------------------------------------------------------------------------
 
 
-KEYS = {"batched": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
+SETTING_NAMES = {
+    "batched": ("passes", "step", "clip"),
+    "frank_wolfe": ("steps", "radius"),
+}
 MAX_MATRIX_FEATURES = 2000  # beyond, the rule takes no method with p x p matrices
 FEW_RECORDS = 300  # n epsilon / p below which noise is large beside second moments
 ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
@@ -341,7 +344,7 @@ class Method:
     def check(self, setting: Setting) -> None:
         """Refuse a setting with unknown names or wrong values, by a ConfigError."""
         where = f"solver {self.name}: setting"
-        numbers = KEYS.get(registry.family(self.module), ())
+        numbers = SETTING_NAMES.get(registry.family(self.module), ())
         able = numbers or [one.name for one in fields(self.options)]
         for key, value in setting.items():
             expected = ""

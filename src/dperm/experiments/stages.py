@@ -32,7 +32,13 @@ from dperm.experiments.inputs import (
     say_unavailable,
 )
 from dperm.experiments.results import sweep_path
-from dperm.experiments.task import COLUMNS, IDENTITY, SolverJob, compute, unavailable
+from dperm.experiments.task import (
+    IDENTITY,
+    SETTING_COLUMNS,
+    SolverJob,
+    compute,
+    unavailable,
+)
 from dperm.experiments.tune import progress
 from dperm.numerics.parallel import forked
 from dperm.solvers.batched import BatchedSettings
@@ -120,7 +126,7 @@ def timing(config: schema.Config) -> Path:
     """
     pairs = makers.clocked(config.paper)
     bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
-    tables = [pd.DataFrame(columns=COLUMNS)]
+    tables = [pd.DataFrame(columns=SETTING_COLUMNS)]
     for run, calibrations in pairs.items():
         tables += _timed(plan.at_run(config, *run), calibrations)
         bar.update()

@@ -27,7 +27,7 @@ from dperm.storage import files as store
 from dperm.storage.files import POINT, Key, Parts
 
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
-COLUMNS = [
+SETTING_COLUMNS = [
     "paper",
     "problem",
     "solver",
@@ -154,7 +154,7 @@ def rows(
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     # Columns of the accountant are those of the current one, even for reused settings.
     table = table.assign(**_accounted(job, task))
-    return settings.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
+    return settings.merge(table, on=POINT, how="left")[SETTING_COLUMNS], len(todo)
 
 
 def part_key(job: SolverJob, task: Task) -> Key:
@@ -209,7 +209,7 @@ def compute(
         workers,
         task.stop_above,
     )
-    return table.assign(**_described(job, task), reason="")[COLUMNS]
+    return table.assign(**_described(job, task), reason="")[SETTING_COLUMNS]
 
 
 def unavailable(
@@ -218,7 +218,7 @@ def unavailable(
     """The only row of a job without results, with the reason."""
     code = {"commit": store.commit(), "versions": store.versions()}
     row = {**names._asdict(), **code, "status": status, "reason": reason}
-    return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
+    return pd.DataFrame([{name: row.get(name) for name in SETTING_COLUMNS}])
 
 
 def _described(job: SolverJob, task: Task) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from dperm.plotting.styles import METHODS, Style, style, styles_of
 from dperm.plotting.tables import number
 from dperm.storage import files as store
 
-Row = dict[str, Any]  # of the data behind a figure; keys are COLUMNS
+Row = dict[str, Any]  # of the data behind a figure; keys are CURVE_COLUMNS
 Rows = list[Row]
 Drawing = tuple[Figure, Rows]  # what a figure's function may return instead
 METADATA: dict[str, Any] = {  # left out of a file, by its format
@@ -53,7 +53,7 @@ METADATA: dict[str, Any] = {  # left out of a file, by its format
     "svg": {"Date": None},
     "png": {"Software": None},
 }
-COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
+CURVE_COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 ROLE = "role"
 LABEL_DISTANCE = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
@@ -72,7 +72,7 @@ plt.style.use(Path(__file__).with_name("dperm.mplstyle"))
 class Picture:
     """The rows behind a figure, and the style of its panels."""
 
-    #: columns ``COLUMNS`` and ``ROLE``
+    #: columns ``CURVE_COLUMNS`` and ``ROLE``
     rows: pd.DataFrame
     titles: Mapping[str, str]  #: of each panel by its name in the rows, in order
     axes: Mapping[str, Any]  #: keywords of ``Axes.set`` of all panels
@@ -91,7 +91,7 @@ class Picture:
 
 def missing(reason: str = UNAVAILABLE) -> Picture:
     """A picture with one empty panel that says why there is nothing to show."""
-    return Picture(pd.DataFrame(columns=[*COLUMNS, ROLE]), {}, {}, note=reason)
+    return Picture(pd.DataFrame(columns=[*CURVE_COLUMNS, ROLE]), {}, {}, note=reason)
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
     """One row behind a figure: mean, range and 95 % interval of the mean."""
     low, high = intervals.student(values)
     numbers = (x, values.mean(), values.min(), values.max(), low, high)
-    return dict(zip(COLUMNS, (panel, algorithm, *numbers), strict=True))
+    return dict(zip(CURVE_COLUMNS, (panel, algorithm, *numbers), strict=True))
 
 
 def against(
@@ -134,7 +134,7 @@ def frame(rows: Sequence[Row] | pd.DataFrame) -> pd.DataFrame:
     """The data behind a figure, as in its CSV file."""
     table = pd.DataFrame(rows)
     extra_columns = [ROLE] if ROLE in table else []
-    return table.reindex(columns=[*COLUMNS, *extra_columns])
+    return table.reindex(columns=[*CURVE_COLUMNS, *extra_columns])
 
 
 def family(names: Sequence[str]) -> dict[str, Style]:

@@ -51,7 +51,8 @@ import numpy as np
 
 TYPES = "types of columns"  # public by a frame, a mapping or a list
 WIDTH = "width of rows"  # public by a list of rows
-LABELS = "type of labels"  # public by labels in anything but an array of one plain type
+# Public by labels in anything but an array of one plain type.
+LABEL_TYPE = "type of labels"
 
 NUMBERS = "numbers"
 TRUTH = "truth values"
@@ -648,7 +649,7 @@ def _column(values: Any) -> Column | None:
     if entries is None:
         return None
     type_name = type(values).__name__
-    return Column(OBJECTS, entries, type_name, (LABELS,), is_list=True)
+    return Column(OBJECTS, entries, type_name, (LABEL_TYPE,), is_list=True)
 
 
 def _typed_column(values: Any) -> Column | None:
@@ -675,7 +676,8 @@ def _of_array(values: np.ndarray) -> Column:
     if value_type in (NUMBERS, TRUTH):
         return Column(value_type, _filled(values), name)
     entries = values.tolist()  # None where it is masked
-    return Column(value_type, entries, name, (LABELS,) if value_type == OBJECTS else ())
+    public = (LABEL_TYPE,) if value_type == OBJECTS else ()
+    return Column(value_type, entries, name, public)
 
 
 def _of_pandas(values: Any) -> Column:
@@ -684,7 +686,7 @@ def _of_pandas(values: Any) -> Column:
     from pandas.api import types
 
     dtype = values.dtype
-    public = (LABELS,)
+    public = (LABEL_TYPE,)
     if isinstance(dtype, pandas.CategoricalDtype):
         inner = _of_pandas(dtype.categories)
         places = np.asarray(pandas.Series(values).cat.codes)
@@ -717,7 +719,7 @@ def _of_categories(inner: Column, places: np.ndarray, type_name: str) -> Column:
     if inner.value_type in (NUMBERS, TRUTH):
         filled = [math.nan if entry is None else entry for entry in entries]
         entries = np.array(filled, dtype=np.float64)
-    return Column(inner.value_type, entries, type_name, (LABELS,), is_category=True)
+    return Column(inner.value_type, entries, type_name, (LABEL_TYPE,), is_category=True)
 
 
 def _of_polars(values: Any) -> Column:
@@ -725,7 +727,7 @@ def _of_polars(values: Any) -> Column:
     import polars
 
     dtype = values.dtype
-    public = (LABELS,)
+    public = (LABEL_TYPE,)
     if dtype.is_numeric() or dtype == polars.Boolean:
         filled = values.cast(polars.Float64, strict=False).to_numpy()
         value_type = TRUTH if dtype == polars.Boolean else NUMBERS
@@ -746,7 +748,7 @@ def _of_arrow(values: Any) -> Column:
     from pyarrow import types
 
     arrow_type = values.type
-    public = (LABELS,)
+    public = (LABEL_TYPE,)
     parts = values.chunks if isinstance(values, pyarrow.ChunkedArray) else [values]
     if types.is_dictionary(arrow_type):
         plain = [part.dictionary_decode() for part in parts]

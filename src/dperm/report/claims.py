@@ -46,7 +46,7 @@ from dperm.storage.source_code import functions
 
 log = logging.getLogger(__name__)
 
-COLUMNS = (
+CLAIM_COLUMNS = (
     *("paper", "id", "place", "section", "kind", "major", "claim", "tables", "number"),
     *("accepted", "reproduced", "ci_low", "ci_high", "cells", "inside"),
     *("verdict", "reason", "missing", "authors", "cause", "note", "set"),
@@ -65,7 +65,7 @@ def write(config: schema.Config) -> list[Path]:
     folder = Path(config.output.results)
     written = [folder / name for name in ("claims.csv", "claims.md")]
     rows, faults = judged_all(config)
-    write_csv(written[0], pd.DataFrame(rows, columns=list(COLUMNS)))
+    write_csv(written[0], pd.DataFrame(rows, columns=list(CLAIM_COLUMNS)))
     claims_table = pd.read_csv(written[0])
     store.write_text(written[1], texts.markdown(claims_table))
     for paper, rows in texts.stated(claims_table).items():

@@ -37,7 +37,7 @@ TEXT_SHADES = {KEPT: "#005a8d", OPEN: "#7a5200", BROKEN: "#a34700"}
 TICKS = (0.01, 0.1, 1, 10, 100, 1000, 10_000)
 LOW = 5e-3  # where the axis begins
 FAR = 100.0  # a bar from there on has its words on its left
-COLUMNS = [
+EPSILON_COLUMNS = [
     *("paper", "method", "least", "most", "proved_least", "proved"),
     *("unbounded", "settings"),
 ]
@@ -58,7 +58,7 @@ def true_epsilons(folder: Path) -> pd.DataFrame:
         one.
     """
     rows = chain.from_iterable(_epsilons(folder, paper) for paper in NOISE_TABLES)
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=EPSILON_COLUMNS)
     return table.drop_duplicates(["paper", "least", "most", "settings"])
 
 

@@ -59,7 +59,7 @@ IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a setting and not its result. They are filled in again whenever
 # settings are read, but stored with the rows of sweeps, where they are compared.
 UNCOMPARED = (*IDENTITY, "given", "true_epsilon")
-KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
+SETTING_KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
 CLONE = (
     "no rows here of {}: their tables, figures, ledgers and settings are not made "
     "again; results.zip of a release has the rows"
@@ -237,7 +237,9 @@ def _rows(
         ran = tables["evaluate"]
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
             chosen = tuning.evaluated_settings(paper.evaluated, best(tuned))
-            settings = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
+            settings = (
+                table[SETTING_KEYS[:-1]].drop_duplicates() for table in (chosen, ran)
+            )
             if len(pd.concat(settings).drop_duplicates(keep=False)):
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
 
@@ -319,7 +321,7 @@ def _judged(
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
     rows = [*report.judged_paper(paper, output, is_whole)]
-    fresh = pd.DataFrame(rows, columns=[*report.COLUMNS])
+    fresh = pd.DataFrame(rows, columns=[*report.CLAIM_COLUMNS])
     coverage.count("verdicts", REMADE, len(fresh))
     stored = _parsed(path.read_text("utf-8"), dtype=str)
     if text := _other(stored[stored["paper"] == name], fresh, dtype=str):
@@ -408,7 +410,8 @@ def _settings(paper: schema.Paper, folder: Path) -> list[tuple[Any, str, Any]]:
             ran = table["status"].isin(
                 ["ok", tuning.ONE_RUN, "diverged", STOPPED_EARLY]
             )
-            settings = table[ran & table["step"].notna()][KEYS].drop_duplicates()
+            rows = table.loc[ran & table["step"].notna(), SETTING_KEYS]
+            settings = rows.drop_duplicates()
             choices += [
                 (run, stage, setting) for setting in settings.itertuples(index=False)
             ]
@@ -435,7 +438,7 @@ def _differs(
     path: Path, table: pd.DataFrame, fresh: pd.DataFrame, setting: Any
 ) -> Iterator[str]:
     """How a stored setting differs from its fresh rows."""
-    is_its = (table[KEYS] == list(setting)).all(axis=1)
+    is_its = (table[SETTING_KEYS] == list(setting)).all(axis=1)
     text, _ = difference(table[is_its], fresh, UNCOMPARED)
     if text:
         place = ", ".join(

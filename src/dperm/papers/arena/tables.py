@@ -87,7 +87,7 @@ def unlearnable(table: pd.DataFrame) -> list[str]:
 def _labels(runs: pd.DataFrame) -> dict[str, str]:
     solvers = {*runs["solver"]} & {*available("solver")}
     ours = {name: digests.solver_of(name).label for name in solvers}
-    return {**peers.LABELS, **ours}
+    return {**peers.PEER_LABELS, **ours}
 
 
 def _with_data(inputs: Inputs, table: pd.DataFrame) -> pd.DataFrame:

@@ -55,8 +55,8 @@ METHODS: dict[str, ModuleType] = {
 }
 READING = ("objective", "per")  # keys of a setting that rows have from their point
 # public bounds, in standard deviations
-ENTRIES = 4.0
-LABELS = 4.0
+ENTRY_DEVIATIONS = 4.0
+LABEL_DEVIATIONS = 4.0
 DIVIDED = "divided"  # the printed noise, if what is sent is J a / n
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
@@ -145,7 +145,7 @@ def synthetic(point: Mapping[str, Any], seed: int) -> DrawnProblem:
     y = A @ x + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(n)
     problem = build("synthetic", A, y, "least_squares", Penalty())
     spread = np.sqrt(count * density + NOISE_VARIANCE)
-    return _of_solution(problem, x, ENTRIES, float(LABELS * spread))
+    return _of_solution(problem, x, ENTRY_DEVIATIONS, float(LABEL_DEVIATIONS * spread))
 
 
 def prepared(problem: Problem, w: np.ndarray) -> DrawnProblem:

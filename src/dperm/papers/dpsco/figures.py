@@ -14,7 +14,7 @@ from dperm.config.schema import Product
 from dperm.papers.dpsco.rates import (
     BELOW,
     EASY,
-    LABELS,
+    METHOD_LABELS,
     bound,
     instanced,
     norm,
@@ -133,7 +133,7 @@ def clock(swept: pd.DataFrame, epsilon: float) -> Picture:
     table = where(together(swept), epsilon=epsilon)
     rows: Rows = []
     for solver, runs in table.groupby("method", sort=False):
-        name = LABELS[str(solver)]
+        name = METHOD_LABELS[str(solver)]
         rows += drawing.against(runs, "n", "seconds", "seconds", name)
         rows += drawing.against(runs, "n", "share", "excess", name)
     sizes = np.array([table["n"].min(), table["n"].max()], float)
@@ -173,7 +173,7 @@ def transition(swept: pd.DataFrame, epsilon: float) -> Picture:
         )
         budget_runs = where(table, epsilon=budget, calibration=calibration)
         for (p, solver), runs in budget_runs.groupby(["p", "method"]):
-            name = f"p = {norm(p)}, {LABELS[str(solver)]}"
+            name = f"p = {norm(p)}, {METHOD_LABELS[str(solver)]}"
             rows += drawing.against(runs, "d", "share", panel, name)
     names = list(dict.fromkeys(row["algorithm"] for row in rows))
     return Picture(
@@ -203,7 +203,7 @@ def hard(folder: Path, product: Product, d: int, panels: Sequence[Any]) -> Pictu
     labels: dict[tuple[str, str], str] = {}
     for solver, p in panels:
         panel = f"{solver}, p = {norm(float(p))}"
-        titles[panel] = f"{LABELS[solver]}, $p$ = {norm(float(p))}"
+        titles[panel] = f"{METHOD_LABELS[solver]}, $p$ = {norm(float(p))}"
         panel_runs = where(table, method=solver, p=float(p))
         for (epsilon, calibration), (label, _) in PRICES.items():
             name = f"epsilon = {epsilon:g}, {calibration}"

@@ -20,7 +20,7 @@ from dperm.experiments import results
 from dperm.numerics.intervals import student
 from dperm.papers.shared.tables import slopes
 
-LABELS = {
+METHOD_LABELS = {
     "noisy_sfw": "NoisySFW",
     "poly_sfw": "PolySFW",
     "phased_sgd": "PhasedSGD",
@@ -29,7 +29,7 @@ LABELS = {
 }
 EASY = "well-specified least squares"
 LARGE = "linear loss, biased coins, from a million records"  # sums by their exact law
-KEYS = ["method", "p", "epsilon", "calibration"]
+METHOD_KEYS = ["method", "p", "epsilon", "calibration"]
 HARD_INSTANCES = {  # which of the hard coins are biased, and name of the instance
     "poly_sfw": ("one of them", "one informative coordinate"),
     "noisy_sfw": ("all", "linear loss, biased coins"),
@@ -144,14 +144,14 @@ def worst(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        Of the sweep ``hard``: KEYS, instance, d, n, bias, excess and initial.
+        Of the sweep ``hard``: METHOD_KEYS, instance, d, n, bias, excess and initial.
 
     Returns
     -------
     DataFrame
         With ``initial`` that of the largest bias: the worst case of w = 0.
     """
-    keys = [*KEYS, "instance", "d", "n"]
+    keys = [*METHOD_KEYS, "instance", "d", "n"]
     means = table.groupby([*keys, "bias"], as_index=False)["excess"].mean()
     chosen = means.loc[means.groupby(keys)["excess"].idxmax(), [*keys, "bias"]]
     top = table.groupby(keys, as_index=False)["initial"].max()

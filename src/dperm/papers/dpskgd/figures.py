@@ -124,7 +124,7 @@ def placement(swept: pd.DataFrame) -> Picture:
         for name, runs in length_rows.groupby("instance", sort=False):
             points = runs.assign(panel=panel, algorithm=name, role="points")
             points = points.assign(min=runs["mean"], max=runs["mean"])
-            rows += points[[*drawing.COLUMNS, drawing.ROLE]].to_dict("records")
+            rows += points[[*drawing.CURVE_COLUMNS, drawing.ROLE]].to_dict("records")
             curve = f"{name}, expected"
             rows += drawing.values(panel, curve, runs["x"], runs["expected"], "line")
             styles[str(name)] = style(INSTANCES[str(name)], "none", "o")

@@ -176,7 +176,7 @@ def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
             for end, level in (("low", 0.025), ("high", 0.975)):
                 row[f"{name}_{end}"] = float(np.quantile(printed.counts[name], level))
         row["tied"] = full_law.tied
-        yield row | dict(zip(law.COLUMNS, printed.quantiles, strict=True))
+        yield row | dict(zip(law.LAW_COLUMNS, printed.quantiles, strict=True))
 
 
 def tuned(
