@@ -27,9 +27,8 @@ for words in json.loads(sys.argv.pop()):
 """
 SERVER = multiprocessing.get_context("forkserver")
 OURS = {f"dperm.{each.function.partition(':')[0]}" for each in COMMANDS.values()}
-SERVER.set_forkserver_preload(
-    ["pytest", "pyarrow.parquet", "scipy.stats", *sorted(OURS)]
-)
+LIBRARIES = ("pytest", "pyarrow.parquet", "scipy.stats", "hydra", "snakemake.cli")
+SERVER.set_forkserver_preload([*LIBRARIES, *sorted(OURS)])
 
 
 def python(

@@ -38,8 +38,21 @@ def priced(ledger, *target):
     return SimpleNamespace(noise_multiplier=3.0, ledger=ledger(3.0), true_epsilon=0.5)
 
 
-@pytest.mark.parametrize("solver", solvers_of_estimators())
-@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "without"])
+def with_and_without_intercept():
+    """By day each solver one way, and DP-CD and DP-GD both ways."""
+    solvers = solvers_of_estimators()
+    for solver, by_day in zip(solvers, itertools.cycle([True, False]), strict=False):
+        for intercept in (True, False):
+            is_daily = intercept == by_day or solver in ("dp_cd", "dp_gd")
+            yield pytest.param(
+                solver,
+                intercept,
+                id=f"{'intercept' if intercept else 'without'}-{solver}",
+                marks=() if is_daily else pytest.mark.long,
+            )
+
+
+@pytest.mark.parametrize(("solver", "intercept"), with_and_without_intercept())
 def test_an_estimator_neither_raises_nor_warns_nor_is_constant(
     solver, intercept, monkeypatch
 ):

@@ -5,6 +5,8 @@ many do as when this was written, but for DP-CD's thresholds (Section 5.1): meas
 100 runs they gain 7.2 times, so far from the required 5 that 1.4 times does not matter.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -84,19 +86,17 @@ WORLDS = {
 }
 
 
-def noticed(claim, tables, arguments):
-    """Names of the worlds that a claim that holds notices."""
-    found = judged(claim, tables, arguments)
-    if found.verdict not in SUPPORTED:
-        return []
+def noticed(claim, found, tables, arguments):
+    """Names of the worlds that a claim notices, which holds as was found."""
     seen, first = [], claim.read()[found.shown]
 
     def world(change):
-        return lambda file: (
-            tables(file)
-            if file.startswith("published/")
-            else change(first, tables(file))
-        )
+        @functools.cache
+        def changed(file):
+            is_printed = file.startswith("published/")
+            return tables(file) if is_printed else change(first, tables(file))
+
+        return changed
 
     for name, change in WORLDS.items():
         other = judged(claim, world(change), arguments)
@@ -132,9 +132,10 @@ def seen():
             most = max(len(groups(part.each)) for part in parts)
             if most > MANY or not any(part.table for part in parts):
                 continue
-            if judged(claim, tables, arguments).verdict in SUPPORTED:
+            finding = judged(claim, tables, arguments)
+            if finding.verdict in SUPPORTED:
                 name = f"{paper.name} {claim.source} {claim.statement}"
-                found[name] = noticed(claim, tables, arguments)
+                found[name] = noticed(claim, finding, tables, arguments)
     return found
 
 

@@ -36,7 +36,10 @@ def test_help_lists_stages_and_papers_each_with_a_line():
             "-n figures/dpcd/figure2.png --config scale=smoke",
             "figures/smoke/dpcd/figure2.png",
         ),
-        ("-n data/prepared/digit/meta.json", "data/prepared/digits/meta.json"),
+        (
+            "-n data/prepared/diabete/meta.json --config scale=smoke",
+            "data/prepared/diabetes/meta.json",
+        ),
     ],
 )
 def test_an_unknown_word_is_refused(line, near):

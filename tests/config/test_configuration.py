@@ -190,7 +190,13 @@ def spoil(path, key, value):
     path.write_text(yaml.safe_dump(content))
 
 
-@pytest.mark.parametrize(("file", "key", "value", "message"), FILES)
+SPREAD = [  # by day every second one
+    pytest.param(*case, marks=pytest.mark.long if place % 2 else ())
+    for place, case in enumerate(FILES)
+]
+
+
+@pytest.mark.parametrize(("file", "key", "value", "message"), SPREAD)
 def test_a_spoilt_file_is_refused_by_name_and_key(conf, file, key, value, message):
     spoil(conf / file, key, value)
     paper = OF.get(file, "dpcd")

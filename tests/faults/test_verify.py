@@ -20,6 +20,7 @@ from dperm.storage import files as store
 from dperm.workflow import manifest, options, verify
 from dperm.workflow.jobs import Jobs
 from faults.tiny import PAPER, Project
+from variants import variants
 
 SMALL = {
     **PAPER,
@@ -51,6 +52,7 @@ CLAIM = """- source: Table 2
   at_most: 0.5
 """
 RUN = "results/tiny/diabetes/dp_cd"
+SHARED = ["configuration"]  # of which a test may change the paper
 
 
 def configured(*overrides):
@@ -72,9 +74,9 @@ def complete():
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(made_once):
     """The folder of a paper, run to its end."""
-    return finished(tmp_path_factory.mktemp("made"))
+    return made_once("finished", finished)
 
 
 def finished(folder):
@@ -102,9 +104,17 @@ def finished(folder):
 
 @pytest.fixture
 def results(made, tmp_path, monkeypatch):
-    """The folder of a copy of it."""
+    """The folder of a copy of it; problems, solvers and scales are those of it."""
     folder = tmp_path / "copy"
-    shutil.copytree(made, folder)
+    shutil.copytree(
+        made, folder, ignore=lambda at, _: SHARED if at == str(made) else []
+    )
+    (folder / "configuration").mkdir()
+    for path in (made / "configuration").iterdir():
+        if path.name == "paper":
+            shutil.copytree(path, folder / "configuration/paper")
+        else:
+            (folder / "configuration" / path.name).symlink_to(path)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("DPERM_CONF", str(folder / "configuration"))
     return folder
@@ -444,7 +454,16 @@ def edit_json(path, **keys):
     path.write_text(json.dumps(json.loads(path.read_text()) | keys))
 
 
-@pytest.mark.parametrize("name", TAMPERED)
+BY_DAY = (  # every way, and the files that are read in different ways
+    *("cut manifest", "no errors.csv", "no ledger.json", "flipped tune.parquet"),
+    *("flipped arrays.npz", "flipped drawn.parquet", "flipped claims.csv"),
+    *("cut w.npy", "cut complete.txt", "cut fetch.json", "emptied meta.json"),
+    *("emptied curves.png", "a pixel", "a verdict on the page", "a lower F*"),
+    *("another optimum", "less noise", "a lower price", "fewer releases"),
+)
+
+
+@pytest.mark.parametrize("name", variants(TAMPERED, BY_DAY))
 def test_no_tampering_is_unseen_where_rows_are(results, name):
     file, tamper, again = TAMPERED[name]
     tamper(results / file)

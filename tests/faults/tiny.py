@@ -32,7 +32,7 @@ PAPER = {
     "published": {"table2": "published/table2.csv"},
     "figures": {"curves": {"function": "trajectories"}},
     "tables": {
-        "errors": {"function": "relative_error", "options": {"published": "table2"}}
+        "errors": {"function": "relative_error"},
     },
 }
 

@@ -16,7 +16,6 @@ import numpy as np
 import scipy.sparse
 
 from dperm.config import config
-from dperm.config.locate import available
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import Gaussian, Laplace, Ledger, SampledGaussian
@@ -26,6 +25,7 @@ from dperm.problems.problem import Problem, build
 from dperm.solvers import registry
 from dperm.solvers.batched import BatchedSettings
 from dperm.solvers.batched.trials import noise
+from dperm.workflow.jobs import Jobs
 
 EPSILON, DELTA, SEED, STEPS = 1.0, 1e-5, 11, 240
 SETTINGS = {"one": ([0.4], [0.5]), "six": ([0.02, 0.1, 0.4, 1.0, 0.4, 0.1],
@@ -251,12 +251,9 @@ def fit_priced(name: str) -> list[float]:
 # --- jobs and claims ------------------------------------------------------------------
 
 
-def jobs(scale: str) -> dict[str, str]:
-    """Inputs of every job of every paper, in words or, if many, as a digest."""
-    from dperm.workflow.jobs import compose
-
-    found = compose(available("paper"), [f"scale={scale}"])
-    return {name: listed(job.inputs) for name, job in found.jobs.items()}
+def inputs_of(jobs: Jobs) -> dict[str, str]:
+    """Inputs of every job, in words or, if many, as a digest."""
+    return {name: listed(job.inputs) for name, job in jobs.jobs.items()}
 
 
 def listed(inputs: list[str]) -> str:

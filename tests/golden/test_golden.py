@@ -29,8 +29,8 @@ def test_ledgers(name):
 
 
 @pytest.mark.parametrize("scale", ["full", "smoke"])
-def test_jobs(scale):
-    assert cases.jobs(scale) == write.stored(f"jobs_{scale}")
+def test_jobs(scale, all_jobs):
+    assert cases.inputs_of(all_jobs(scale)) == write.stored(f"jobs_{scale}")
 
 
 @pytest.fixture(scope="module")

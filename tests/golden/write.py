@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dperm.config.locate import available
+from dperm.workflow.jobs import compose
 from golden import cases
 
 VALUES = Path(__file__).parent / "values"
@@ -25,7 +27,8 @@ def computed(name: str) -> dict[str, Any]:
         from papers import small
 
         return small.recorded()
-    return cases.jobs(name.removeprefix("jobs_"))
+    scale = name.removeprefix("jobs_")
+    return cases.inputs_of(compose(available("paper"), [f"scale={scale}"]))
 
 
 def stored(name: str) -> dict[str, Any]:

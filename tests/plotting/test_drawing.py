@@ -111,8 +111,17 @@ DRAWN = [
 ]
 
 
-@pytest.mark.parametrize("path", DRAWN, ids=lambda path: "-".join(path.parts[-2:]))
-@pytest.mark.parametrize("scale", ["log", "linear"])
+BOTH = [
+    pytest.param(
+        path, scale, id=f"{scale}-{'-'.join(path.parts[-2:])}",
+        marks=() if scale == by_day else pytest.mark.long,
+    )
+    for path, by_day in zip(DRAWN, itertools.cycle(["log", "linear"]), strict=False)
+    for scale in ("log", "linear")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "scale"), BOTH)
 def test_every_figure_can_be_read_when_it_is_drawn_from_its_data(path, scale):
     """In the widest form that a figure may have: each panel with its own scales."""
     rows = pd.read_csv(path)

@@ -19,6 +19,10 @@ MINE = ROOT / "docs/examples/mine/noisy_gd.py"
 YAMLS = sorted(ROOT.glob("conf/solver/*.yaml"))
 
 
+# Of variants by options, which weekly runs them all; one of them stands for all by day.
+WEEKLY, BY_DAY = ("sensitivity", "target", "sizes", "noise"), "approximate_minima"
+
+
 def checks():
     """Every check of every YAML; variants by options on fewer data."""
     for path in YAMLS:
@@ -26,7 +30,9 @@ def checks():
         varied = path.stem == spec["algorithm"]
         given = (spec["algorithm"], spec.get("options", {}), varied)
         for check in solver_checks(*given):
-            yield pytest.param(check, id=f"{path.stem}-{check}")
+            is_weekly = not varied and path.stem != BY_DAY and str(check) in WEEKLY
+            marks = pytest.mark.long if is_weekly else ()
+            yield pytest.param(check, id=f"{path.stem}-{check}", marks=marks)
 
 
 @pytest.mark.parametrize("check", checks())

@@ -6,6 +6,7 @@ import pytest
 
 from commands import python
 from dperm.storage import source_code
+from variants import variants
 
 MODULES = {
     "mine/__init__.py": "from mine.core import double\n__all__ = ['double']\n",
@@ -162,7 +163,10 @@ for name in sorted(ran):
 """
 
 
-@pytest.mark.parametrize("algorithm", ["dp_cd", "dp_gcd", "dp_sgd", "dp_svrg"])
+ALGORITHMS = ("dp_cd", "dp_gcd", "dp_sgd", "dp_svrg")
+
+
+@pytest.mark.parametrize("algorithm", variants(ALGORITHMS, ("dp_gcd", "dp_svrg")))
 def test_all_code_that_runs_for_a_setting_counts(algorithm):
     """Also compiled kernels; none of it may be plumbing."""
     from dperm.experiments import digests

@@ -37,9 +37,9 @@ PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
 
 
 @pytest.fixture(scope="module", params=available("scale"))
-def whole(request):
+def whole(request, all_jobs):
     """The jobs of all papers at a scale; the README begins with quickstart."""
-    return jobs.compose(available("paper"), [f"scale={request.param}"])
+    return all_jobs(request.param)
 
 
 # --- all papers -----------------------------------------------------------------------

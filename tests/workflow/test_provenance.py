@@ -1,5 +1,6 @@
 """A key changes with the code behind a result, by modules, and with nothing else."""
 
+import functools
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +19,45 @@ from dperm.storage import source_code
 from dperm.workflow import jobs
 
 
+@pytest.fixture(scope="module", autouse=True)
+def read_once():
+    """The tree of a text, and what is in its statements, are kept by ``forget``."""
+    trees = {}
+    parse, path_of = source_code._tree.__wrapped__, source_code._path
+    statement_of = functools.cache(source_code._statement.__wrapped__)
+
+    @functools.cache
+    def tree(module):
+        text = path_of(module).read_text()
+        if (module, text) not in trees:
+            trees[module, text] = parse(module)
+        return trees[module, text]
+
+    def statement(node):
+        return statement_of(node)
+
+    statement.cache_clear = lambda: None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_code, "_tree", tree)
+        patch.setattr(source_code, "_statement", statement)
+        source_code.forget()
+        yield
+    source_code.forget()
+
+
+@functools.cache
+def of_today(made):
+    """What a function of digests returns, of the sources as they are."""
+    source_code.forget()
+    return made()
+
+
 @pytest.fixture
 def edited(monkeypatch):
     """What a function of digests returns, before and with a module edited."""
 
     def digest(made, module: str, old: str, new: str):
-        source_code.forget()
-        before = made()
+        before = of_today(made)
         origin, read = Path(importlib.util.find_spec(module).origin), Path.read_text
         assert old in read(origin)
 
@@ -93,9 +126,9 @@ def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(edited):
     assert 0 < len(stale & optima) < len(optima) and "solve" in moved(before, after)
 
 
-def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch):
+def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch, all_jobs):
     """A solver of a user's own, and another file of a loss."""
-    before = table(*available("paper"))
+    before = {name: job.key for name, job in all_jobs("smoke").jobs.items()}
     (tmp_path / "solver").mkdir()
     text = "name: twin\nlabel: DP-CD\nalgorithm: dp_cd\n"
     (tmp_path / "solver/twin.yaml").write_text(text)
@@ -111,11 +144,13 @@ def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch):
 # --- what is behind a key -------------------------------------------------------------
 
 
+@functools.cache
 def settings(algorithm="dp_cd"):
     """Digest of the code behind a solver's settings."""
     return lambda: digests.solver(algorithm, "logistic")
 
 
+@functools.cache
 def audit(part):
     """Key of the job of an audit."""
 
