@@ -63,7 +63,7 @@ smoke-all: $(VENV)/.done  ## every stage of every paper, on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
 	dperm verify scale=smoke
 
-long: $(VENV)/.done  ## tests that take minutes each, as the mark `long` says
+long: $(VENV)/.done  ## tests that take minutes, and all variants of the others
 	pytest -n $(JOBS) -m long --ignore tests/faults
 
 faults: $(VENV)/.done  ## faults by chance into results/faults.csv; kills, SLURM, offline

@@ -33,17 +33,14 @@ PENALTIES = {
     "box": Penalty(l2=0.01, lower=-0.02, upper=0.03),
 }
 
-# Files that take half a minute: whichever came last would leave other workers idle.
+# Files that take a quarter of a minute or more: whichever came last would leave other
+# workers idle.
 LONG = (
-    *(
-        "test_workflow",
-        "test_contract",
-        "test_solvers",
-        "test_search",
-        "test_accept_code",
-    ),
-    *("test_provenance", "test_extension", "test_worlds", "test_extreme_records"),
-    *("test_verify", "test_estimators", "test_kill", "test_bits"),
+    *("test_extension", "test_contract", "test_search", "test_verify", "test_command"),
+    *("test_solvers", "test_golden", "test_workflow", "test_stages", "test_alone"),
+    *("test_configuration", "test_provenance", "test_worlds", "test_drawing"),
+    *("test_extreme_records", "test_parts", "test_estimators", "test_jobs"),
+    *("test_kill", "test_bits"),
 )
 
 

@@ -17,6 +17,7 @@ from scipy import sparse
 
 import dperm
 from dperm.estimators import estimators, methods
+from variants import variants
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
 
@@ -38,26 +39,24 @@ def priced(ledger, *target):
     return SimpleNamespace(noise_multiplier=3.0, ledger=ledger(3.0), true_epsilon=0.5)
 
 
-def with_and_without_intercept():
-    """By day each solver one way, and DP-CD and DP-GD both ways."""
-    solvers = solvers_of_estimators()
-    for solver, by_day in zip(solvers, itertools.cycle([True, False]), strict=False):
-        for intercept in (True, False):
-            is_daily = intercept == by_day or solver in ("dp_cd", "dp_gd")
-            yield pytest.param(
-                solver,
-                intercept,
-                id=f"{'intercept' if intercept else 'without'}-{solver}",
-                marks=() if is_daily else pytest.mark.long,
-            )
+BY_DAY = (  # a spread of solvers, half of them without an intercept
+    *("intercept-ada_ssp", "intercept-dp_cd", "intercept-dp_gcd", "intercept-dp_gd"),
+    *("intercept-objective_perturbation", "without-dp_bcfw", "without-dp_cd"),
+    *("without-dp_sgd", "without-dp_gram", "without-dp_newton", "without-moments"),
+)
+CASES = [
+    f"{start}-{solver}"
+    for solver in solvers_of_estimators()
+    for start in ("intercept", "without")
+]
 
 
-@pytest.mark.parametrize(("solver", "intercept"), with_and_without_intercept())
-def test_an_estimator_neither_raises_nor_warns_nor_is_constant(
-    solver, intercept, monkeypatch
-):
+@pytest.mark.parametrize("case", variants(CASES, BY_DAY))
+def test_an_estimator_neither_raises_nor_warns_nor_is_constant(case, monkeypatch):
     """On dense and sparse data; labels of another class, and of every number."""
     monkeypatch.setattr(estimators, "calibrated", priced)
+    start, _, solver = case.partition("-")
+    intercept = start == "intercept"
     X, y = data()
     for make, kind in itertools.product((np.asarray, sparse.csr_array), (0, 1)):
         plain = {"epsilon": 0.5, "delta": 1e-3, "fit_intercept": intercept}

@@ -37,7 +37,7 @@ def test_help_lists_stages_and_papers_each_with_a_line():
             "figures/smoke/dpcd/figure2.png",
         ),
         (
-            "-n data/prepared/diabete/meta.json --config scale=smoke",
+            "-n dpcd data/prepared/diabete/meta.json --config scale=smoke",
             "data/prepared/diabetes/meta.json",
         ),
     ],

@@ -111,12 +111,13 @@ DRAWN = [
 ]
 
 
+SCALES = ("log", "weekly", "linear", "weekly")  # of one figure after the other
 BOTH = [
     pytest.param(
         path, scale, id=f"{scale}-{'-'.join(path.parts[-2:])}",
         marks=() if scale == by_day else pytest.mark.long,
     )
-    for path, by_day in zip(DRAWN, itertools.cycle(["log", "linear"]), strict=False)
+    for path, by_day in zip(DRAWN, itertools.cycle(SCALES), strict=False)
     for scale in ("log", "linear")
 ]  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -82,24 +83,38 @@ def configured(*overrides):
     return configuration.compose(["paper=tiny", "problem=diabetes", *overrides])
 
 
-@pytest.fixture
-def project(tmp_path, monkeypatch, caplog):
-    """A paper and a solver of one's own; settings and sweeps have run."""
-    made = Project(tmp_path)
-    made.add("paper/tiny/paper", PAPER)
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("DPERM_CONF", str(made.conf))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+def enter(patch, folder):
+    """Work in a folder with its configuration and modules."""
+    patch.chdir(folder)
+    patch.syspath_prepend(folder)
+    patch.setenv("DPERM_CONF", str(folder / "configuration"))
+    patch.setattr(sys, "dont_write_bytecode", True)
     forget()
-    for stage in (inputs.fetch, inputs.prepare, inputs.optimum, stages.sweep):
-        stage(configured())
-    for solver in PAPER["runs"]:
-        stages.solve(configured(f"solver={solver}"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A paper and a solver of one's own; settings and sweeps have run."""
+    project = Project(tmp_path_factory.mktemp("finished"))
+    project.add("paper/tiny/paper", PAPER)
+    for name, text in FILES.items():
+        (project.folder / name).write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        enter(patch, project.folder)
+        for stage in (inputs.fetch, inputs.prepare, inputs.optimum, stages.sweep):
+            stage(configured())
+        for solver in PAPER["runs"]:
+            stages.solve(configured(f"solver={solver}"))
+    return project.folder
+
+
+@pytest.fixture
+def project(finished, tmp_path, monkeypatch, caplog):
+    """A copy of it."""
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    enter(monkeypatch, folder)
     caplog.set_level("INFO")
-    yield made
+    yield folder
     forget()
 
 

@@ -410,6 +410,7 @@ def test_a_paper_of_five_files_runs_and_is_judged(example):
     assert judged["reproduced"].tolist() == pytest.approx(table.tolist())
 
 
+@pytest.mark.long
 def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(example):
     """The trial of a sixth paper: all else is told in YAML."""
     folder = example("adassp")
