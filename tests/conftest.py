@@ -8,7 +8,6 @@ from dperm import processor
 processor.same_bits()  # as the command does, before numpy is imported
 
 import copy
-import functools
 import hashlib
 import os
 import pickle
@@ -153,7 +152,6 @@ def made_once(tmp_path_factory):
 def all_jobs(made_once):
     """The jobs of all papers at a scale, composed once for all workers of a run."""
 
-    @functools.cache
     def composed(scale):
         from dperm.workflow import jobs
 

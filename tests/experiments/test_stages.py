@@ -87,8 +87,13 @@ SPARSE = ("paper=dpgcd", "problem=sparse_small")
 
 @pytest.mark.parametrize(
     ("solver", "where"),
-    [(name, ()) for name in SOLVERS]
-    + [(name, SPARSE) for name in ("dp_cd", "dp_sgd", "dp_gcd")],
+    [
+        ("dp_cd", ()),
+        ("dp_sgd", SPARSE),
+        ("dp_gcd", SPARSE),
+        *(pytest.param(name, (), marks=pytest.mark.long) for name in SOLVERS[1:]),
+        pytest.param("dp_cd", SPARSE, marks=pytest.mark.long),
+    ],
 )
 def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatch):
     """Nor on how tasks are cut for them, or how many run at the same time."""
