@@ -110,7 +110,7 @@ def test_the_tables_of_the_last_run_catch_no_solver():
 
 WEEK = ("batches", "sampled batches", "Gumbel selection", "stream", "fit",
         "best of several")  # fmt: skip
-BY_DAY = ("batches", "Gumbel selection", "stream", "fit")
+BY_DAY = ("batches", "stream", "fit")
 
 
 @pytest.mark.parametrize("slip", SLIPS)

@@ -230,7 +230,8 @@ def affine(rng, shape):
 @pytest.mark.parametrize(
     ("loss", "name", "maps"),
     [("least_squares", "moments", 100), ("huber", "dp_gram", 10),
-     ("logistic", "objective_perturbation", 100)],
+     pytest.param("logistic", "objective_perturbation", 100,
+                  marks=pytest.mark.long)],
 )  # fmt: skip
 def test_origins_and_units_move_no_excess(loss, name, maps):
     """Two maps of features and labels at a time; labels of classes become others."""

@@ -82,6 +82,13 @@ def test_an_infinite_clip_is_accepted_without_noise(conf):
 
 # --- refusals, by hand ----------------------------------------------------------------
 
+
+def spread(cases):
+    """Parameters, of which every second case is for day and all are for the week."""
+    for place, case in enumerate(cases):
+        yield pytest.param(*case, marks=pytest.mark.long if place % 2 else ())
+
+
 OVERRIDES = [
     ("problem=california_nrm", "problem: .*did you mean california_norm"),
     ("problem=log1,log2", "problem=log1,log2: expected key=value, one value"),
@@ -110,7 +117,7 @@ OVERRIDES = [
 ]
 
 
-@pytest.mark.parametrize(("override", "message"), OVERRIDES)
+@pytest.mark.parametrize(("override", "message"), spread(OVERRIDES))
 def test_an_override_that_makes_no_sense_is_refused(override, message):
     with pytest.raises(ConfigError, match=message) as caught:
         config = compose([override])
@@ -190,13 +197,7 @@ def spoil(path, key, value):
     path.write_text(yaml.safe_dump(content))
 
 
-SPREAD = [  # by day every second one
-    pytest.param(*case, marks=pytest.mark.long if place % 2 else ())
-    for place, case in enumerate(FILES)
-]
-
-
-@pytest.mark.parametrize(("file", "key", "value", "message"), SPREAD)
+@pytest.mark.parametrize(("file", "key", "value", "message"), spread(FILES))
 def test_a_spoilt_file_is_refused_by_name_and_key(conf, file, key, value, message):
     spoil(conf / file, key, value)
     paper = OF.get(file, "dpcd")

@@ -41,7 +41,10 @@ def test_delta_can_only_help_the_function():
     assert helped - plain == pytest.approx(2 * 100 * 1e-3 * by_hand, rel=1e-6)
 
 
-@pytest.mark.parametrize(("scale", "is_refuted"), [(2.0, False), (0.7, True)])
+@pytest.mark.parametrize(
+    ("scale", "is_refuted"),
+    [pytest.param(2.0, False, marks=pytest.mark.long), (0.7, True)],
+)
 def test_noise_for_less_than_the_claim_is_refuted_in_a_few_runs(scale, is_refuted):
     domain = Domain(n=2000, p=2000, x=(-1.0, 1.0))
     found = audit_once(summed(scale), PrivacyClaim(1.0, seconds=1e9, runs=40), domain)

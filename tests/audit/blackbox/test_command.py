@@ -135,9 +135,14 @@ LONGER = (*BRIEF, "--n", "2")
         ("of_mine:nothing", BRIEF, "expected a function nothing"),
         ("nowhere_at_all:fit", BRIEF, "does not import: ModuleNotFoundError"),
         ("of_mine:words", BRIEF, "expected numbers, found str"),
-        ("of_mine:silent", BRIEF, "the output: expected numbers, found None"),
+        pytest.param(
+            *("of_mine:silent", BRIEF, "the output: expected numbers, found None"),
+            marks=pytest.mark.long,
+        ),
         ("of_mine:never", LONGER, "RuntimeError: not today"),
-        ("of_mine:leaves", BRIEF, "SystemExit: goodbye"),
+        pytest.param(
+            *("of_mine:leaves", BRIEF, "SystemExit: goodbye"), marks=pytest.mark.long
+        ),
         ("of_mine:exits", BRIEF, "of_mine:exits: it ended its own process"),
         ("of_mine:stubborn", BRIEF, "its first runs took more than 4 seconds"),
     ],
