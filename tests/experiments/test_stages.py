@@ -98,7 +98,7 @@ SPARSE = ("paper=dpgcd", "problem=sparse_small")
 )
 def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatch):
     """Nor on how tasks are cut for them, or how many run at the same time."""
-    where = (*where, "scale.keep.clip=2")
+    where = (*where, "scale.keep.clip=2", "scale.keep.passes=1")
     config = run_for(configured, solver, *where, results="one")
     assert inputs.load_problem(config.problem, config.data).is_sparse == (
         where[:2] == SPARSE
