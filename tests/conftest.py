@@ -66,9 +66,10 @@ class Once:
         for read, composed in self.composed.get(key, []):
             if all(self.state(*call) == state for call, state in read.items()):
                 return copy.deepcopy(composed)
-        self.read = {}
+        read = self.read = {}
         composed = self.compose(name, overrides)
-        self.composed.setdefault(key, []).append((self.read, copy.deepcopy(composed)))
+        self.read = {}
+        self.composed.setdefault(key, []).append((read, copy.deepcopy(composed)))
         return composed
 
     def watched(self, function):
