@@ -17,7 +17,7 @@ from scipy import sparse
 
 import dperm
 from dperm.estimators import estimators, methods
-from variants import variants
+from weekly import variants
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
 

@@ -18,7 +18,7 @@ from dperm.solvers import registry
 from dperm.solvers.full_batch import hessian_mixing
 from mutants.operators import KINDS, SLIPS, planted, tight
 from subjects import subjects
-from variants import variants
+from weekly import variants
 
 ROOT = Path(__file__).parents[2]
 SOLVERS = sorted((ROOT / "conf/solver").glob("*.yaml"))

@@ -18,7 +18,7 @@ import dperm
 from dperm import Budget, BudgetError, DPClassifier
 from dperm.estimators import processes
 from dperm.estimators.methods import SolverAdapter
-from variants import variants
+from weekly import variants
 
 X = np.linspace(-1.0, 1.0, 400)[:, None]
 Y = X[:, 0] > 0

@@ -25,7 +25,7 @@ from dperm.experiments.tune import LEADERS, ONE_RUN, leaders
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.events import Ledger
 from dperm.storage import files as store
-from variants import variants
+from weekly import variants
 
 BOTH = "paper.calibrations=[published,tight]"
 SOLVERS = ["dp_cd", "dp_cd_priv", "dp_sgd"]

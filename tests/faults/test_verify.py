@@ -20,7 +20,7 @@ from dperm.storage import files as store
 from dperm.workflow import manifest, options, verify
 from dperm.workflow.jobs import Jobs
 from faults.tiny import PAPER, Project
-from variants import variants
+from weekly import variants
 
 SMALL = {
     **PAPER,

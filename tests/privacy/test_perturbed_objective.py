@@ -14,7 +14,7 @@ from dperm.privacy.mechanisms.perturbed_objective import (
     PerturbedObjective,
     tilted_delta,
 )
-from variants import variants
+from weekly import variants
 
 from .laws import gaussian, laplace, tilted, tilted_epsilon
 

@@ -27,7 +27,7 @@ from dperm.solvers.batched import (
 )
 from solvers import twins
 from solvers.test_twins import CASES, NOISE, SETTINGS, thin_data
-from variants import variants
+from weekly import variants
 
 STEPS, CLIPS = SETTINGS.T
 SKETCHES = {n: case.made for n, case in CASES.items() if case.algorithm == "dp_skgd"}

@@ -6,7 +6,7 @@ import pytest
 
 from commands import python
 from dperm.storage import source_code
-from variants import variants
+from weekly import variants
 
 MODULES = {
     "mine/__init__.py": "from mine.core import double\n__all__ = ['double']\n",

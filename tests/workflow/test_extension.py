@@ -23,7 +23,7 @@ from dperm.experiments import checks as configured
 from dperm.experiments import digests, inputs
 from dperm.storage import source_code
 from dperm.workflow.jobs import compose as run_table
-from variants import variants
+from weekly import variants
 
 EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 

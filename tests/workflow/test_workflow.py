@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import SCRIPT, dperm, python
+from commands import SCRIPT, python
 from dperm.config.config import compose
 from dperm.experiments import plan
 from dperm.experiments.task import PROVENANCE
@@ -26,17 +26,14 @@ OF_NO_PROBLEM = (  # of DP-GCD's sweeps those on drawn data, and what shows them
 def snakemake(folder: Path, cores: int, *target: str, **config: str):
     """Run Snakemake on the repository's Snakefile in another folder.
 
-    The environment allows BLAS as many threads as there are cores. A run that only says
-    what it would do is a process that has its libraries already.
+    The environment allows BLAS as many threads as there are cores.
     """
     settings = [f"{key}={value}" for key, value in {"scale": "smoke", **config}.items()]
     options = ["-j", str(cores), "-q", "all", "--directory", str(folder)]
     options += [word for word in target if word.startswith("-")]
     named = [word for word in target if not word.startswith("-")]
-    words = (*options, "--config", *settings, "--", *named)
-    if "-n" in options:
-        return dperm(*words, cwd=folder, env=threads(cores))
-    return python("-m", "dperm", *words, cwd=folder, **threads(cores))
+    words = ("-m", "dperm", *options, "--config", *settings, "--", *named)
+    return python(*words, cwd=folder, **threads(cores))
 
 
 def stages(folder: Path, cores: int, settings: list[str], *commands: str):
@@ -121,7 +118,7 @@ def test_data_of_another_scale_leave_no_job_out(finished):
     """Data that this scale makes again: all that reads them is to be made."""
     settings = ["scale=quickstart", f"set={SMALL}"]
     words = ("-n", "-j", "1", "--directory", finished[0], "--config", *settings)
-    done = dperm(*words, "--", "dpcd")
+    done = python("-m", "dperm", *words, "--", "dpcd")
     for rule in ("solve", "sweep", "complete"):
         assert f"rule {rule}:" in done.stdout, rule
 

@@ -14,7 +14,7 @@ from dperm.audit import blackbox, proofs
 from dperm.audit.blackbox import PrivacyClaim
 from dperm.audit.command import NOT_REFUTED, REFUSED, REFUTED
 from dperm.audit.functions import Domain, load
-from variants import variants
+from weekly import variants
 
 MINE = """
 import multiprocessing

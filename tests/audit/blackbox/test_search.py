@@ -9,7 +9,7 @@ from dperm.audit.blackbox import PrivacyClaim, audit
 from dperm.audit.functions import Domain
 from dperm.estimators import search
 from dperm.privacy.accountants.tight import gaussian_delta
-from variants import variants
+from weekly import variants
 
 from . import reviewed
 from .gallery import APPROXIMATE, CASES, DELTA, EPSILON, PURE, SIGMA, SOUND
