@@ -59,7 +59,13 @@ COUNTED = (
     "scikit-learn",
     "pyarrow",
 )
-PROVIDERS = {"yaml": "PyYAML", "PIL": "pillow", "hydra": "hydra-core"}
+PROVIDERS = {
+    "PIL": "pillow",
+    "arff": "liac-arff",
+    "hydra": "hydra-core",
+    "vl_convert": "vl-convert-python",
+    "yaml": "PyYAML",
+}
 # Names that look up others by a text; the whole module of code that uses one counts.
 REFLECTIVE = frozenset(
     ("globals", "locals", "vars", "eval", "exec", "__import__", "__dict__")
@@ -245,6 +251,7 @@ def versions() -> dict[str, str]:
     return {"python": python} | {name: _version(name) for name in COUNTED}
 
 
+@functools.cache
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -278,7 +285,9 @@ def forget() -> None:
         own_words,
         words,
         _spec,
+        _path,
         _further,
+        _version,
         _version_of,
         _beside,
         _globals,
@@ -542,11 +551,12 @@ def _tree(module: str) -> ast.Module:
     """
     path = _path(module)
     assert path is not None
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = [*ast.walk(tree)]
-    is_read = bool(_names(nodes) & DOCUMENTED)
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    is_written = any(name in text for name in DOCUMENTED)
+    is_read = is_written and bool(_names([*ast.walk(tree)]) & DOCUMENTED)
     outside = is_outside(path)
-    for node in nodes:
+    for node in _blocks(tree):
         if isinstance(node, _DOCUMENTED) and not is_read:
             is_first = ast.get_docstring(node, clean=False) is not None
             node.body = node.body[is_first:]
@@ -554,6 +564,14 @@ def _tree(module: str) -> ast.Module:
         if is_plain and not outside:
             _bare(node)
     return tree
+
+
+def _blocks(node: ast.AST) -> Iterator[Any]:
+    """A statement and those in it; expressions hold no definitions."""
+    yield node
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, name, ()):
+            yield from _blocks(inner)
 
 
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -768,6 +786,7 @@ def _has(module: str, name: str) -> bool:
 # --- where modules are ----------------------------------------------------------------
 
 
+@functools.cache
 def _path(module: str) -> Path | None:
     """The source file of a module; None if there is none."""
     spec = _spec(module)

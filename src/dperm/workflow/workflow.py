@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import os
 import re
@@ -78,10 +79,14 @@ def cores(workflow: Any) -> int:
 
 def _options(command: Sequence[str]) -> Any:
     """What Snakemake's own parser finds; no targets if another program runs."""
+    stems = [PurePath(folder).stem for folder in PurePath(command[0]).parts]
+    return _parsed(*(command[1:] if "snakemake" in stems else ()))
+
+
+@functools.cache
+def _parsed(*words: str) -> Any:
     from snakemake.cli import get_argument_parser
 
-    stems = [PurePath(folder).stem for folder in PurePath(command[0]).parts]
-    words = [*command[1:]] if "snakemake" in stems else []
     return get_argument_parser().parse_known_args(words)[0]
 
 
