@@ -52,6 +52,11 @@ def ledger(noise):
 
 print(calibrate(ledger, 1.0, 1e-6, "tight").noise_multiplier.hex())
 """
+KEYS = """
+from dperm.workflow.jobs import compose
+for name, job in compose(["dpcd"], [], False).jobs.items():
+    print(name, job.key)
+"""
 NARROW = {"NUMBA_CPU_FEATURES": ""}  # those of ``NUMBA_CPU_NAME`` only
 
 
@@ -105,6 +110,11 @@ def test_the_bits_do_not_depend_on_the_width_of_vectors(script, fresh):
     assert fresh.first(script) == fresh.run(
         script, **processor.one_processor(), **NARROW
     )
+
+
+def test_keys_do_not_depend_on_the_command_that_composes_them(fresh):
+    """Snakemake itself sets no width of vectors, the ``dperm`` command does."""
+    assert fresh.run(KEYS) == fresh.run(KEYS, **processor.one_processor())
 
 
 def test_every_kernel_lies_in_a_room_that_names_the_cache():

@@ -47,7 +47,7 @@ COLUMNS = (
     *("run", "missed", "false_alarms"),
 )
 ROWS = ("fetch", "prepare", "optimum", "solve", "sweep", "timing", "draw")
-IDLE = {"title", "reference", "thresholds"}  # read by no number
+IDLE = {"title", "reference", "thresholds"}  # texts that no number reads
 OPERATORS = {
     **{ast.Add: " - ", ast.Sub: " + ", ast.Mult: " / ", ast.Div: " * "},
     **{ast.Lt: " > ", ast.Gt: " < ", ast.LtE: " > ", ast.GtE: " < "},
@@ -110,7 +110,10 @@ class Leaves:
         """Leaves of which no number can depend, and that move keys of rows."""
         rows = tuple(f"{stage}/" for stage in ROWS if stage != "draw")
         return sum(
-            path[-1] in IDLE and any(name.startswith(rows) for name in moved)
+            # A sweep may have an axis of such a name, which its rows do read.
+            path[-1] in IDLE
+            and "sweeps" not in path
+            and any(name.startswith(rows) for name in moved)
             for path, moved in self.moved.items()
         )
 

@@ -175,11 +175,21 @@ def published(paper: schema.Paper, claims: list[Claim]) -> Tables:
 
 
 def spread(table: pd.DataFrame, runs: int) -> pd.DataFrame:
-    """A printed table whose means have the interval of so many runs' deviation."""
+    """A printed table whose means have the interval of so many runs' deviation.
+
+    They also stand for our means of fresh runs, which authors do not print.
+    """
     if runs < 2 or "std" not in table:
         return table
     half = t_quantile(runs - 1) * table["std"] / math.sqrt(runs)
-    return table.assign(mean_low=table["mean"] - half, mean_high=table["mean"] + half)
+    means = {
+        "mean": table["mean"],
+        "mean_low": table["mean"] - half,
+        "mean_high": table["mean"] + half,
+    }
+    return table.assign(
+        **means, **{f"fresh_{key}": mean for key, mean in means.items()}
+    )
 
 
 # --- rows of claims.csv ---------------------------------------------------------------

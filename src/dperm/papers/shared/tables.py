@@ -27,20 +27,14 @@ def relative_error(
     folder: Path,
     product: Product,
     problems: list[str],
-    published: str = "",
     best: bool = False,
 ) -> pd.DataFrame:
     """Best relative error for each number of passes, tuned and fresh.
 
-    With ``best`` that of the best number alone, where there is one. ``published`` names
-    the paper's table of these errors, with columns relative_error_mean and
-    relative_error_std. ``p_std`` is that of a printed deviation
-    (``dperm.papers.shared.law.of_deviations``), ``p_std_thrice`` that of one thrice as
-    large.
+    With ``best`` that of the best number alone, where there is one.
     """
     solver_results = results.load(paper, folder, problems)
     rows: Rows = []
-    fresh_count = 0
     for run in chain.from_iterable(solver_results[name] for name in problems):
         method_row = {"problem": run.problem, "algorithm": run.label}
         if not run.available:
@@ -59,23 +53,62 @@ def relative_error(
                 "fresh_std": fresh["relative_error"].std(),
             }
             rows.append(row | {key: chosen[key] for key in ("step", "clip")})
-            fresh_count = len(fresh)
-    table = pd.DataFrame(rows)
-    if not published:
-        return table
+    return pd.DataFrame(rows)
+
+
+def printed_error(
+    swept: pd.DataFrame,
+    paper: Paper,
+    folder: Path,
+    product: Product,
+    inputs: Inputs,
+    problems: list[str],
+    published: str,
+) -> pd.DataFrame:
+    """Relative errors as a paper prints them after a tuning, beside its own.
+
+    ``mean`` is the median of what tunings print whose settings have draws of their own
+    (``dperm.papers.shared.sweeps.tuning_law``), and ``draws`` is "own". Where they were
+    not swept it is the mean of one tuning, whose settings share their draws ("shared").
+
+    ``published`` names the paper's table of these errors, with columns
+    relative_error_mean and relative_error_std. ``p_std`` is that of a printed deviation
+    (``dperm.papers.shared.law.of_deviations``), ``p_std_thrice`` that of one thrice as
+    large.
+    """
+    table = relative_error(paper, folder, product, problems)
     keys = ["problem", "algorithm", "passes"]
     names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
     printed = results.published(paper, published).rename(columns=names)
     if "passes" not in table:  # nothing is available
         table = table.reindex(columns=[*keys, "mean"])
+    medians = _own_draws(swept, paper, inputs, problems)
+    table = table.merge(medians, on=keys, how="left")
+    own_mean = table.pop("own_mean")
+    table["mean"] = own_mean.fillna(table["mean"])
+    table.insert(4, "draws", np.where(own_mean.notna(), "own", "shared"))
     table = table.merge(printed[[*keys, *names.values()]], on=keys, how="left")
-    if fresh_count > 1:
+    if table.get("fresh_runs", pd.Series(dtype=float)).max() > 1:
         ours = table["fresh_std"]
         counts = table["fresh_runs"]
         for name, times in (("p_std", 1), ("p_std_thrice", 3)):
             published_std = table["published_std"]
             table[name] = law.of_deviations(published_std, ours / times, counts)
     return table
+
+
+def _own_draws(
+    swept: pd.DataFrame, paper: Paper, inputs: Inputs, problems: list[str]
+) -> pd.DataFrame:
+    """The median mean that tunings print for each number of passes, ``own_mean``."""
+    rows: Rows = []
+    errors = swept_errors(swept, problems)
+    for row, group in groups(errors, ["problem", "solver", "passes"]):
+        solver = read("solver", row.pop("solver"), inputs.overrides)
+        row["algorithm"] = plan.label(paper, solver)
+        printed = law.law(law.by_passes(group)).least
+        rows.append(row | {"own_mean": float(np.median(printed.errors))})
+    return pd.DataFrame(rows, columns=["problem", "algorithm", "passes", "own_mean"])
 
 
 def tuning_law(
