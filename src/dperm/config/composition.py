@@ -219,10 +219,11 @@ def as_written(group: str, name: str) -> dict[str, Any] | None:
     defaults = section.pop("defaults", [])
     if not defaults:
         return section
-    is_single = len(defaults) == 1 and isinstance(defaults[0], dict)
-    if not is_single or [*defaults[0]] != [DATASET] or "dataset" in section:
+    is_one = isinstance(defaults, list) and len(defaults) == 1
+    shared = defaults[0] if is_one and isinstance(defaults[0], dict) else {}
+    if [*shared] != [DATASET] or "dataset" in section:
         return None
-    dataset = as_written("dataset", defaults[0][DATASET])
+    dataset = as_written("dataset", shared[DATASET])
     return dataset and {"dataset": dataset, **section}
 
 
