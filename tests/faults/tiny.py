@@ -31,9 +31,7 @@ PAPER = {
     },
     "published": {"table2": "published/table2.csv"},
     "figures": {"curves": {"function": "trajectories"}},
-    "tables": {
-        "errors": {"function": "relative_error", "options": {"published": "table2"}}
-    },
+    "tables": {"errors": {"function": "relative_error"}},
 }
 
 

@@ -24,6 +24,7 @@ import functools
 import importlib
 import json
 import logging
+import os
 import random
 import re
 import secrets
@@ -43,6 +44,7 @@ from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
 from dperm.experiments.unit import PROVENANCE, STOPPED_EARLY, SolverJob, Unit, compute
+from dperm.numerics.parallel import forked
 from dperm.privacy.calibration import Calibration
 from dperm.solvers.batched import trials
 from dperm.storage import files as store
@@ -583,14 +585,23 @@ def main(options: argparse.Namespace) -> None:
         print("\n".join(notes), end="\n" * len(notes))
     scale = base.scale.folder
     faults_of([lambda: changed(folder, scale, papers, coverage)], coverage, "results")
-    for place, config in enumerate(configs):
-        log.info("  verifying %s, %d of %d", config.paper.name, place + 1, len(configs))
-        count = len(verify(config, options.replay, seed, coverage=coverage))
-        if not options.json:
-            rows = "no rows here" if config.paper.name in clones else "with its rows"
-            print(
-                f"{config.paper.name}: verified, {rows} (seed {seed}): {count} faults"
-            )
+
+    def verified(config: schema.Config) -> tuple[str, Coverage]:
+        log.info("  verifying %s", config.paper.name)
+        own = Coverage(options.partial)
+        verify(config, options.replay, seed, coverage=own)
+        return config.paper.name, own
+
+    covered: dict[str, Coverage] = {}
+    with forked(verified, configs, os.cpu_count() or 1) as papers_verified:
+        for name, own in papers_verified:
+            covered[name] = own
+            rows = "no rows here" if name in clones else "with its rows"
+            text = f"{name}: verified, {rows} (seed {seed}): {len(own.faults)} faults"
+            if not options.json:
+                print(text, flush=True)
+    for name in names:
+        coverage.add(covered[name])
     if not papers:  # pages show products, of which some may be absent by now
         shared_checks: list[Callable[[], Iterator[str]]] = [
             lambda: recheck.pages(base, _differ, coverage),

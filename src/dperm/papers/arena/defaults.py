@@ -26,11 +26,19 @@ CELLS = ["data", "problem", "epsilon"]
 def means(
     runs: pd.DataFrame, labels: dict[str, str], keys: Sequence[str] = KEYS
 ) -> pd.DataFrame:
-    """Means of runs as the race has them, made once for all products of these runs."""
-    made_of = digest([digest_rows(runs), labels, *keys])
-    if made_of not in _MEANS:
-        _MEANS[made_of] = race.means(runs, labels, keys)
-    return _MEANS[made_of].copy()
+    """Means of runs as the race has them, made once for all products.
+
+    Products show other solvers, so that those of each solver are kept by themselves.
+    """
+    solvers = runs.drop_duplicates([*keys])["solver"].to_numpy()
+    tables = []
+    for solver, own in runs.groupby("solver", sort=False):
+        label = {name: labels[name] for name in labels if name == solver}
+        made_of = digest([digest_rows(own), label, *keys])
+        if made_of not in _MEANS:
+            _MEANS[made_of] = race.means(own, label, keys)
+        tables.append(_MEANS[made_of].set_axis(np.flatnonzero(solvers == solver)))
+    return pd.concat(tables).sort_index() if tables else race.means(runs, labels, keys)
 
 
 _MEANS: dict[str, pd.DataFrame] = {}  # by the digest of what they are made of
