@@ -43,7 +43,7 @@ from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
-from dperm.experiments.unit import PROVENANCE, STOPPED_EARLY, SolverJob, Unit, compute
+from dperm.experiments.task import PROVENANCE, STOPPED_EARLY, SolverJob, Task, compute
 from dperm.numerics.parallel import forked
 from dperm.privacy.calibration import Calibration
 from dperm.solvers.batched import trials
@@ -61,7 +61,7 @@ IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a setting and not its result. They are filled in again whenever
 # settings are read, but stored with the rows of sweeps, where they are compared.
 UNCOMPARED = (*IDENTITY, "given", "true_epsilon")
-KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
+SETTING_KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
 CLONE = (
     "no rows here of {}: their tables, figures, ledgers and settings are not made "
     "again; results.zip of a release has the rows"
@@ -239,7 +239,9 @@ def _rows(
         ran = tables["evaluate"]
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
             chosen = tuning.evaluated_settings(paper.evaluated, best(tuned))
-            settings = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
+            settings = (
+                table[SETTING_KEYS[:-1]].drop_duplicates() for table in (chosen, ran)
+            )
             if len(pd.concat(settings).drop_duplicates(keep=False)):
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
 
@@ -250,21 +252,21 @@ def _made_again(
     """Find tables, figures and their data that their rows do not give."""
     paper = config.paper
     folder = Path(config.output.results, paper.name)
-    for kind in makers.FORMATS:
-        for name, product in getattr(paper, kind).items():
-            stem = products.stem(config.output, paper.name, kind, name)
+    for collection in makers.FORMATS:
+        for name, product in getattr(paper, collection).items():
+            stem = products.stem(config.output, paper.name, collection, name)
             path = stem.with_suffix(".csv")
-            image = path.with_suffix(".png") if kind == "figures" else None
+            image = path.with_suffix(".png") if collection == "figures" else None
             missing = [file for file in (path, image) if file and not file.is_file()]
             for absent in missing:
-                coverage.absent(kind, absent, f"run `dperm {absent}`")
+                coverage.absent(collection, absent, f"run `dperm {absent}`")
             rows = makers.read_by(paper, folder, product)
             if missing or not all(file.is_file() for file in rows):
-                coverage.count(kind, UNCHECKABLE)  # a clone has no rows
+                coverage.count(collection, UNCHECKABLE)  # a clone has no rows
                 coverage.count("pictures", UNCHECKABLE, int(image is not None))
                 continue
-            drawn, fresh = products.made(config, kind, name)
-            coverage.count(kind, REMADE)
+            drawn, fresh = products.made(config, collection, name)
+            coverage.count(collection, REMADE)
             if text := _differ(path, fresh):
                 yield f"{path} is not what its rows give: {text}"
             if image and not is_new:
@@ -321,7 +323,7 @@ def _judged(
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
     rows = [*report.judged_paper(paper, output, is_whole)]
-    fresh = pd.DataFrame(rows, columns=[*report.COLUMNS])
+    fresh = pd.DataFrame(rows, columns=[*report.CLAIM_COLUMNS])
     coverage.count("verdicts", REMADE, len(fresh))
     stored = _parsed(path.read_text("utf-8"), dtype=str)
     if text := _other(stored[stored["paper"] == name], fresh, dtype=str):
@@ -366,10 +368,12 @@ def _replayed(
         return load_job(run_config), plan.design(run_config)
 
     @functools.cache
-    def calibrated(run: tuple[str, ...], kind: str, passes: float) -> Calibration:
+    def calibrated(
+        run: tuple[str, ...], calibration: str, passes: float
+    ) -> Calibration:
         """The noise of some settings, found again."""
         job, _ = load(*run)
-        return trials.noise(job.problem, job.module, job.options, passes, kind)
+        return trials.noise(job.problem, job.module, job.options, passes, calibration)
 
     @functools.cache
     def stored(path: Path) -> pd.DataFrame:
@@ -412,7 +416,8 @@ def _settings(paper: schema.Paper, folder: Path) -> list[tuple[Any, str, Any]]:
             ran = table["status"].isin(
                 ["ok", tuning.ONE_RUN, "diverged", STOPPED_EARLY]
             )
-            settings = table[ran & table["step"].notna()][KEYS].drop_duplicates()
+            rows = table.loc[ran & table["step"].notna(), SETTING_KEYS]
+            settings = rows.drop_duplicates()
             choices += [
                 (run, stage, setting) for setting in settings.itertuples(index=False)
             ]
@@ -430,21 +435,22 @@ def _again(
     stage: str,
     settings: Sequence[Any],
 ) -> pd.DataFrame:
-    """The rows that the current code makes of settings of one unit, in one batch."""
+    """The rows that the current code makes of settings of one task, in one batch."""
     replicate = int(settings[0].replicate)
     passes = settings[0].passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
-    unit = Unit(stage, noise, passes, replicate, [], observed, limit)
-    return compute(job, unit, pd.DataFrame(settings)[POINT], 1)
+    task = Task(stage, noise, passes, replicate, [], observed, limit)
+    return compute(job, task, pd.DataFrame(settings)[POINT], 1)
 
 
 def _differing(
     path: Path, table: pd.DataFrame, fresh: pd.DataFrame, settings: Sequence[Any]
 ) -> Iterator[str]:
-    """How stored settings of one unit differ from their fresh rows."""
-    unit = [settings[0].calibration, settings[0].passes, settings[0].replicate]
-    rows = table[(table[["calibration", "passes", "replicate"]] == unit).all(axis=1)]
+    """How stored settings of one task differ from their fresh rows."""
+    names = ["calibration", "passes", "replicate"]
+    shared = [getattr(settings[0], name) for name in names]
+    rows = table[(table[names] == shared).all(axis=1)]
     points = [(setting.step, setting.clip) for setting in settings]
     if not difference(_at(rows, points), fresh, UNCOMPARED)[0]:
         return
@@ -464,7 +470,7 @@ def _at(table: pd.DataFrame, points: Sequence[tuple[float, float]]) -> pd.DataFr
 
 def _points(swept: SweepRun, keys: Sequence[str]) -> Iterator[str]:
     """How rows of a sweep's points differ from those that the current code makes."""
-    tasks = {task[2].identity: task for task in swept.tasks()}
+    tasks = {task.key.identity: task for task in swept.tasks()}
     rows = store.read_table(swept.path)
     for key in keys:
         task = tasks.get(key.partition("-")[0])
@@ -476,7 +482,7 @@ def _points(swept: SweepRun, keys: Sequence[str]) -> Iterator[str]:
         stored = rows[rows["config_digest"] == key]
         text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
         if text:
-            yield f"{swept.path}: {task[0]}, replicate {task[1]}: {text}"
+            yield f"{swept.path}: {task.point}, replicate {task.replicate}: {text}"
 
 
 def difference(

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.benchmark import race
-from dperm.benchmark.race import KEYS, TRIED
+from dperm.benchmark.race import MEAN_KEYS, TRIED
 from dperm.papers.arena.ranking import LEFT_OUT, WORST
 from dperm.storage.files import digest, digest_rows
 
@@ -24,7 +24,7 @@ CELLS = ["data", "problem", "epsilon"]
 
 
 def means(
-    runs: pd.DataFrame, labels: dict[str, str], keys: Sequence[str] = KEYS
+    runs: pd.DataFrame, labels: dict[str, str], keys: Sequence[str] = MEAN_KEYS
 ) -> pd.DataFrame:
     """Means of runs as the race has them, made once for all products.
 
@@ -52,7 +52,7 @@ def settings(runs: pd.DataFrame, labels: dict[str, str]) -> pd.DataFrame:
     judged = runs[runs["tuning"].isin([TRIED, "default"])]
     is_shipped = judged["tuning"] == "default"
     judged = judged.assign(setting=judged["setting"].where(~is_shipped, SHIPPED))
-    return means(judged, labels, [*KEYS, "setting"])
+    return means(judged, labels, [*MEAN_KEYS, "setting"])
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
