@@ -159,20 +159,20 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
         mean=("relative_error", "mean"),
         ok=("ok", "all"),
     ).reset_index()
-    errors = table["relative_error"].to_numpy(dtype=float)
-    summary["std"] = _deviations(errors, grouped.ngroup().to_numpy())
+    point = grouped.ngroup()  # none where nothing ran
+    errors = table.loc[point >= 0, "relative_error"].to_numpy(dtype=float)
+    summary["std"] = _deviations(errors, point[point >= 0].to_numpy(dtype=int))
     return summary.loc[summary["ok"], [*keys, "objective", "mean", "std"]]
 
 
 def _deviations(errors: np.ndarray, point: np.ndarray) -> np.ndarray:
     """Standard deviation (ddof 0) of the errors of each point, numbered from 0.
 
-    Those of -1 are of no point. A function of each group would take fifty times as
-    long.
+    A function of each group would take fifty times as long.
     """
-    counts = np.bincount(point[point >= 0])
+    counts = np.bincount(point)
     ordered = errors[np.argsort(point, kind="stable")]
-    starts = np.cumsum(counts) + np.sum(point < 0) - counts
+    starts = np.cumsum(counts) - counts
     deviations = np.empty(len(counts))
     for count in np.unique(counts):
         chosen = np.flatnonzero(counts == count)
