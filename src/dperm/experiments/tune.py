@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 THREADED_SETTINGS = 64  # settings: a unit of more keeps several threads busy
 SHARED = 4  # so many
 
+RUNS = 5  # fresh runs that share a part
 PRECISE = 0.03  # standard error of a mean error over it, at which runs are enough
 LEADERS = 16  # settings that run in all replicates
 ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
@@ -105,23 +106,21 @@ def evaluated(job: SolverJob, design: Design) -> pd.DataFrame:
     Several run at the same time, so their seconds state the time spent and not the
     speed of an algorithm, which ``timing`` measures.
     """
-    units = fresh_units(job, design)
+    first, *later = rounds(design)
+    units = fresh_units(job, design, first)
     if not units:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.names, reason, status="diverged")
     table = collect(job, units)
-    done = design.fresh
     level = _ties(job)
-    while done < design.most:
+    for again in later:
         vague = [pair for pair in _vague(table) if pair in level]
         if not vague:
             break
-        again = range(done, min(2 * done, design.most))
         units = fresh_units(job, design, again)
         further = [unit for unit in units if _pair(unit) in vague]
         table = pd.concat([table, collect(job, further)], ignore_index=True)
-        done = again.stop
     return table
 
 
@@ -161,17 +160,21 @@ def tuning_units(job: SolverJob, design: Design) -> Iterator[Unit]:
         chosen = [point for point in points if point["passes"] == count]
         for replicate in range(design.replicates):
             limit = design.limit("tune", replicate)
-            yield Unit("tune", noise, count, replicate, chosen, (count,), limit)
+            yield Unit("tune", noise, count, (replicate,), chosen, (count,), limit)
 
 
-def fresh_units(
-    job: SolverJob, design: Design, replicates: range | None = None
-) -> list[Unit]:
-    """Units on fresh seeds of the best settings by (calibration, passes).
+def rounds(design: Design) -> Iterator[range]:
+    """Replicates of the fresh runs of all settings, then of those that may follow."""
+    done = 0
+    following = design.fresh
+    while done < following:
+        yield range(done, following)
+        done = following
+        following = min(2 * done, design.most)
 
-    ``replicates`` are counted from 0; without them those that every setting has.
-    """
-    which = range(design.fresh) if replicates is None else replicates
+
+def fresh_units(job: SolverJob, design: Design, replicates: range) -> list[Unit]:
+    """Units on fresh seeds of the best settings by (calibration, passes)."""
     tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
     kinds = chosen["calibration"].unique()
@@ -182,8 +185,9 @@ def fresh_units(
         noise = noises[row.calibration, row.passes]
         point = {"passes": row.passes, "step": row.step, "clip": row.clip}
         observed = job.checkpoints(row.passes)
-        for replicate in which:
-            unit = Unit("evaluate", noise, row.passes, replicate, [point], observed)
+        for low in range(replicates.start, replicates.stop, RUNS):
+            shared = tuple(range(low, min(low + RUNS, replicates.stop)))
+            unit = Unit("evaluate", noise, row.passes, shared, [point], observed)
             units.append(unit)
     return units
 
@@ -288,9 +292,9 @@ def collect(job: SolverJob, units: list[Unit], race: bool = False) -> pd.DataFra
     """
     parts = Parts(job.folder)
     done = list[tuple[int, int]]()
-    settings = [len(unit.points) for unit in units]
+    settings = [unit.size for unit in units]
     expected = [
-        min(LEADERS, count) if race and unit.replicate else count
+        min(LEADERS, count) if race and unit.replicates[0] else count
         for unit, count in zip(units, settings, strict=True)
     ]
     work = sum(u.passes * count for u, count in zip(units, expected, strict=True))
@@ -301,7 +305,7 @@ def collect(job: SolverJob, units: list[Unit], race: bool = False) -> pd.DataFra
         table, fresh = rows(job, unit, parts, workers)
         bar.initial += 0 if fresh else unit.work
         bar.update(unit.work)
-        done.append((len(unit.points), fresh))
+        done.append((unit.size, fresh))
         return table
 
     solve = functools.partial(_side_by_side, run, job.workers)

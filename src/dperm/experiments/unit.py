@@ -1,4 +1,4 @@
-"""Rows of one unit: all settings of one (stage, calibration, passes, replicate).
+"""Rows of one unit: settings of one stage, calibration and number of passes.
 
 A job is one solver on one problem, with everything that its numbers depend on. Its
 settings are computed in units. A unit's rows are reused where an earlier run stored
@@ -111,8 +111,9 @@ class SolverJob:
 
 @dataclass(frozen=True)
 class Unit:
-    """Many settings on one seed.
+    """Settings on one seed, or on several, one after another.
 
+    A part takes as long to store as a short run, so that fresh runs share one.
     ``observed`` are the passes after which a row is stored; 0 is the start. A setting's
     limit, ``stop_above``, is that of ``setting_rows``.
     """
@@ -120,7 +121,7 @@ class Unit:
     stage: str
     calibration: Calibration
     passes: float
-    replicate: int
+    replicates: tuple[int, ...]
     points: list[dict[str, float]]
     observed: tuple[float, ...]
     stop_above: float | None = None
@@ -128,7 +129,12 @@ class Unit:
     @property
     def work(self) -> float:
         """Total passes of its settings."""
-        return len(self.points) * self.passes
+        return self.size * self.passes
+
+    @property
+    def size(self) -> int:
+        """Number of its runs."""
+        return len(self.points) * len(self.replicates)
 
     def settings(self) -> pd.DataFrame:
         """Step and clip of its settings."""
@@ -138,7 +144,7 @@ class Unit:
 def rows(
     job: SolverJob, unit: Unit, parts: Parts, workers: int
 ) -> tuple[pd.DataFrame, int]:
-    """The rows of a unit, and the number of its settings that had to be computed."""
+    """The rows of a unit, and the number of its runs that had to be computed."""
     key = part_key(job, unit)
     settings = unit.settings()
     tables = list[pd.DataFrame]()
@@ -154,7 +160,8 @@ def rows(
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     # Columns of the accountant are those of the current one, even for reused settings.
     table = table.assign(**_accounted(job, unit))
-    return settings.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
+    fresh_runs = len(todo) * len(unit.replicates)
+    return settings.merge(table, on=POINT, how="left")[COLUMNS], fresh_runs
 
 
 def part_key(job: SolverJob, unit: Unit) -> Key:
@@ -176,7 +183,7 @@ def part_key(job: SolverJob, unit: Unit) -> Key:
             unit.calibration.calibration,
             repr(unit.passes),
             repr(unit.calibration.noise_multiplier),
-            seed(job, unit),
+            [seed(job, unit, replicate) for replicate in unit.replicates],
             unit.observed,
             unit.stop_above,
             job.names.paper,
@@ -185,10 +192,10 @@ def part_key(job: SolverJob, unit: Unit) -> Key:
     return Key(identity, job.code.solver)
 
 
-def seed(job: SolverJob, unit: Unit) -> int:
-    """The seed of a unit's noise."""
+def seed(job: SolverJob, unit: Unit, replicate: int) -> int:
+    """The seed of the noise of a unit's replicate."""
     names = (unit.stage, job.names.problem, job.names.solver)
-    return plan.seed_of(job.seed, *names, unit.passes, unit.replicate)
+    return plan.seed_of(job.seed, *names, unit.passes, replicate)
 
 
 def compute(
@@ -197,18 +204,23 @@ def compute(
     """Run the settings of a unit at some points (step, clip), and return their rows."""
     step = todo["step"].to_numpy()
     clip = todo["clip"].to_numpy()
-    table = setting_rows(
-        job.module,
-        job.options,
-        job.problem,
-        job.optimum,
-        trials.batched(step, clip, unit.calibration),
-        unit.passes,
-        unit.observed,
-        seed(job, unit),
-        workers,
-        unit.stop_above,
-    )
+    tables = []
+    for replicate in unit.replicates:
+        drawn = seed(job, unit, replicate)
+        table = setting_rows(
+            job.module,
+            job.options,
+            job.problem,
+            job.optimum,
+            trials.batched(step, clip, unit.calibration),
+            unit.passes,
+            unit.observed,
+            drawn,
+            workers,
+            unit.stop_above,
+        )
+        tables.append(table.assign(replicate=replicate, seed=drawn))
+    table = pd.concat(tables, ignore_index=True)
     return table.assign(**_described(job, unit), reason="")[COLUMNS]
 
 
@@ -230,8 +242,6 @@ def _described(job: SolverJob, unit: Unit) -> dict[str, Any]:
         "delta": job.problem.delta,
         "noise_multiplier": unit.calibration.noise_multiplier,
         "passes": unit.passes,
-        "seed": seed(job, unit),
-        "replicate": unit.replicate,
         "commit": store.commit(),
         "versions": store.versions(),
         "config_digest": str(part_key(job, unit)),

@@ -86,7 +86,8 @@ def _settings(job: SolverJob, design: plan.Design) -> Iterator[Old]:
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
     units = [*tuning.tuning_units(job, design)]
     if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end
-        units += tuning.fresh_units(job, design, range(design.most))
+        for replicates in tuning.rounds(design):
+            units += tuning.fresh_units(job, design, replicates)
     units_by_identity = {part_key(job, unit).identity: unit for unit in units}
     for name, path in Parts(job.folder).named().items():
         identity, code, points = name.split("-")

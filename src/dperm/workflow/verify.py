@@ -425,7 +425,7 @@ def _setting(
     passes = setting.passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
-    unit = Unit(stage, noise, passes, replicate, [], observed, limit)
+    unit = Unit(stage, noise, passes, (replicate,), [], observed, limit)
     return compute(job, unit, pd.DataFrame([setting])[POINT], 1)
 
 
