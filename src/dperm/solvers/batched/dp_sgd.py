@@ -286,14 +286,17 @@ class Run(driver.Run):
     """A batch of DP-SGD; its rows are the weights (p)."""
 
     by_rows = True
+    few = 3  #: settings that are faster one after another than side by side, at most
 
     def set_up(self, settings: BatchedSettings) -> None:
         """Choose the kernel, and tiles that stay in the cache."""
         self.step_draws = self.problem.p
-        is_single = len(settings.step) == 1 and self.batch == 1
-        self.kernel = _single_steps if is_single else _steps
+        self.kernel = _steps
         self.width = _TILE_SIZE // self.problem.p // 8 * 8
         self.width = min(_TILE, max(64, self.width))
+        if len(settings.step) <= self.few and self.batch == 1:
+            self.kernel = _single_steps
+            self.width = 1
         if self.problem.is_sparse:  # coordinates walk on for a multiple of four steps
             self.kernel = _sparse_steps
             self.width = 64

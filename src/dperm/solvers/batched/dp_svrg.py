@@ -230,12 +230,13 @@ class Run(dp_sgd.Run):
     """
 
     batch = 1  #: records of a step
+    few = 1
 
     def set_up(self, settings: BatchedSettings) -> None:
         """Find the length of an epoch."""
         super().set_up(settings)
         self.epoch = epoch(self.problem, self.options)
-        self.kernel = _single_steps if len(settings.step) == 1 else _steps
+        self.kernel = _single_steps if self.width == 1 else _steps
 
     def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""
