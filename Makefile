@@ -77,7 +77,7 @@ mutants: $(VENV)/.done  ## bugs planted one at a time
 stale: $(VENV)/.done  ## every setting and 60 edits of code for each paper, against the keys of all jobs
 	cd tests && python -m stale.run
 
-bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
+bench: $(VENV)/.done  ## kernels against C, batches against single runs, growth, memory
 	python -m bench
 
 docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html

@@ -16,7 +16,7 @@ PAPERS = helpers.papers_of(sys.argv, available("paper"))
 try:
     OVERRIDES = helpers.overrides(config, sys.argv)
     is_main = workflow.is_main_process
-    JOBS = None if is_main else helpers.handed_over(OVERRIDES)
+    JOBS = None if is_main else helpers.read_job_list(OVERRIDES)
     if JOBS is None:
         JOBS = compose(PAPERS, OVERRIDES, helpers.is_reported(sys.argv))
         JOBS.cores = helpers.cores(workflow)
@@ -46,7 +46,7 @@ onstart:  # the kernel frees the lock, however this process ends
     workflow.scheduler.job_rate_limiter = None
     # Other machines and other environments start their jobs themselves.
     if not workflow.local_exec:
-        helpers.hand_over(JOBS, OVERRIDES)
+        helpers.write_job_list(JOBS, OVERRIDES)
     elif not workflow.deployment_settings.deployment_method:
         warm.start()
 

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from dperm.config.config import compose, read
 from dperm.experiments import inputs, plan
 from dperm.experiments.digests import solver_of
-from dperm.experiments.unit import SolverJob, setting_rows
+from dperm.experiments.task import SolverJob, setting_rows
 from dperm.solvers.batched import trials
 from dperm.storage import files as store
 

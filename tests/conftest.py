@@ -30,7 +30,13 @@ PENALTIES = {
 
 # Files that take half a minute: whichever came last would leave other workers idle.
 LONG = (
-    *("test_workflow", "test_contract", "test_solvers", "test_search", "test_adopt"),
+    *(
+        "test_workflow",
+        "test_contract",
+        "test_solvers",
+        "test_search",
+        "test_accept_code",
+    ),
     *("test_provenance", "test_extension", "test_worlds", "test_extreme_records"),
     *("test_verify", "test_estimators", "test_kill", "test_bits"),
 )
@@ -88,7 +94,7 @@ def no_other_paper():
     for name, module in [*sys.modules.items()]:
         if name.startswith("dperm.papers.") and package not in str(module.__file__):
             del sys.modules[name]
-            sys.modules["dperm.storage.closure"].forget()
+            sys.modules["dperm.storage.source_code"].forget()
 
 
 @pytest.fixture(params=["logistic", "least_squares"])

@@ -33,13 +33,13 @@ class Numbers:
         self.rows = pd.read_csv(claims, dtype=str, keep_default_na=False)
 
     def _row(self, end: str) -> pd.Series:
-        found = self.rows[self.rows["id"].str.endswith(f"-{end}")]
-        if len(found) != 1:
+        matches = self.rows[self.rows["id"].str.endswith(f"-{end}")]
+        if len(matches) != 1:
             raise ValueError(
                 f"article.md.j2: claim {end}: expected the end of one id of "
-                f"claims.csv, found {len(found)} claims"
+                f"claims.csv, found {len(matches)} claims"
             )
-        return found.iloc[0]
+        return matches.iloc[0]
 
     def _number(self, end: str, column: str) -> str:
         text = self._row(end)[column]

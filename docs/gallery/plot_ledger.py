@@ -21,11 +21,11 @@ def ledger(noise):
     return Ledger((event,), given=("n", "coordinate smoothness M_j"))
 
 
-found = calibrate(ledger, 1.0, delta, "tight")
-for event in found.ledger.events:
+calibrated = calibrate(ledger, 1.0, delta, "tight")
+for event in calibrated.ledger.events:
     print(event)
-print("the guarantee assumes as public:", ", ".join(found.ledger.given))
-noise, cost = found.noise_multiplier, found.true_epsilon
+print("the guarantee assumes as public:", ", ".join(calibrated.ledger.given))
+noise, cost = calibrated.noise_multiplier, calibrated.true_epsilon
 print(f"noise multiplier {noise:.2f}: epsilon {cost:.4f}")
 
 # %%

@@ -34,7 +34,7 @@ from dperm.names import hint, no_option, option_names
 IN_KEYS = "nothing"  # words of the command line
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse, as ``PARSERS`` says
-KEYS = "keys"  # the command's own key=value
+OWN_KEYS = "keys"  # the command's own key=value
 
 
 class Command(NamedTuple):
@@ -75,7 +75,9 @@ COMMANDS = {
         "experiments.auditing:report", "print what a setting costs", SOLVES
     ),
     "accept-code": Command(
-        "workflow.adopt:adopt", "keep rows of older code of the same bits", SOLVES
+        "workflow.accept_code:accept_code",
+        "keep rows of older code of the same bits",
+        SOLVES,
     ),
     "timing": Command(
         "experiments.stages:timing", "time the runs that are shown in seconds", DRAWS
@@ -94,7 +96,7 @@ COMMANDS = {
         "report.texts:readme", "put scorecard and claims into the pages", DRAWS
     ),
     "try": Command(
-        "benchmark.command:main", "compare private methods on a file of yours", KEYS
+        "benchmark.command:main", "compare private methods on a file of yours", OWN_KEYS
     ),
 }
 # Functions that add the options of a command to its parser.
@@ -399,15 +401,16 @@ def _ending(error: Exception) -> SystemExit:
 
 def _message(error: Exception) -> str:
     """Message of a failed stage: one line, or several where the error has them."""
-    kind, where = type(error).__name__, own_place(error)
+    error_name = type(error).__name__
+    where = own_place(error)
     if isinstance(error, locate.ConfigError):
         return f"dperm: {error}{where}"
     if isinstance(error, OSError | RuntimeError | ValueError):
-        return f"{kind}: {error}{where}"
+        return f"{error_name}: {error}{where}"
     if isinstance(error, ModuleNotFoundError) and extras.which(error.name):
         return f"dperm: {extras.explained(error)}"
     text = " ".join(str(error).split())
-    return f"{kind}: {text}{where}; {DEBUG}=1 shows where it was raised"
+    return f"{error_name}: {text}{where}; {DEBUG}=1 shows where it was raised"
 
 
 def own_place(error: BaseException) -> str:

@@ -83,7 +83,7 @@ def entry_points(group: str) -> dict[str, str]:
     return {point.name: point.module for point in points}
 
 
-def place(group: str, kind: str, name: str, ours: Mapping[str, str]) -> str:
+def place(group: str, noun: str, name: str, ours: Mapping[str, str]) -> str:
     """The module of that name: one of ours, by name, or a user's own.
 
     Raises ValueError if there is none; the message suggests the nearest known name.
@@ -91,7 +91,7 @@ def place(group: str, kind: str, name: str, ours: Mapping[str, str]) -> str:
     module = ours.get(name) or own_module(group, name)
     if module is None:
         raise ValueError(
-            f"{kind} {name!r}: expected one of {', '.join(sorted(ours))}, or a module "
+            f"{noun} {name!r}: expected one of {', '.join(sorted(ours))}, or a module "
             f"beside conf/ or installed{hint(name, ours)}"
         )
     return module

@@ -50,7 +50,7 @@ from dperm.solvers.single_pass.sources import Rows
 UNTOUCHED.add(__name__)
 
 NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-200, 5e-324)
-LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers
+STRANGE_LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers
 EFFORT = {"neighbours": 4, "runs": 12}  # of the audit
 STEPS = 12  # of a block of settings
 SEEDS = range(1, 5)
@@ -166,7 +166,7 @@ class ObservedRun:
     """What a run released, and what it drew for that."""
 
     releases: list[Array]
-    draws: list[tuple[str, tuple[int, ...]]]  #: kind and shape of each
+    draws: list[tuple[str, tuple[int, ...]]]  #: law and shape of each
     weights: Array
 
 
@@ -218,13 +218,13 @@ def _cost_of_none(subject: Subject) -> float:
     m = subject.all[0]
     module = subject.module
     options = m.setting.get("options", subject.options)
-    kind = registry.family(module)
+    family = registry.family(module)
     ledger: Ledger
-    if kind == "batched":
+    if family == "batched":
         ledger = module.ledger(m.setting["problem"], 3, 0.0, options, TIGHT)
-    elif kind == "full_batch":
+    elif family == "full_batch":
         ledger = module.ledger(Scaled(m.setting["problem"]), 0.0, options)
-    elif kind == "single_pass":
+    elif family == "single_pass":
         target = Target(math.inf, DELTA, "none")
         ledger = module.noise(m.setting["setup"], len(m.base.y), target, options).ledger
     else:
@@ -259,7 +259,8 @@ def _extremes(subject: Subject) -> None:
         place = m.positions[0]
         turns = np.where(np.arange(m.base.X.shape[1]) % 2, -1.0, 1.0)
         bound = np.inf if m.bound is None else m.bound
-        for x, y in itertools.product(NUMBERS, LABELS if m.real else LABELS[:2]):
+        labels = STRANGE_LABELS if m.real else STRANGE_LABELS[:2]
+        for x, y in itertools.product(NUMBERS, labels):
             record = (np.clip(x * turns, -bound, bound), y)
             observed = _observed_run(m, m.base.replaced(place, record))
             case = f"{m.name}: a record of {x:g}, label {y:g}"

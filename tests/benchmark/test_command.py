@@ -12,7 +12,7 @@ import pytest
 from commands import python
 from dperm import DPRegressor, cli
 from dperm.benchmark import command, race
-from dperm.benchmark.command import KEYS, parse, planned
+from dperm.benchmark.command import OPTION_HELP, parse, planned
 from dperm.config.locate import ConfigError
 from small_files import N, drawn
 
@@ -96,7 +96,7 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
     *said, heavy = done.stdout.splitlines()
     assert heavy == "[]", done.stderr
     if word == "--help":
-        assert said[0].startswith("usage: dperm try") and len(said) > len(KEYS)
+        assert said[0].startswith("usage: dperm try") and len(said) > len(OPTION_HELP)
     else:
         assert len(said) == 1 and said[0].startswith("dperm: epsilon=0: ")
 

@@ -96,7 +96,7 @@ def test_a_row_is_the_fit_that_a_user_gets():
     assert row["excess"] == pytest.approx(excess, rel=1e-12)
     assert row["true_epsilon"] == model.epsilon_.high <= 2.0
     assert row["given"] == "n" and row["metric"] == "AUC"
-    assert row["test"] == made.held(model.decision_function(made.X_held))
+    assert row["test"] == made.held_out_metric(model.decision_function(made.X_held))
 
 
 def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
@@ -257,17 +257,23 @@ def test_origins_and_units_move_no_excess(loss, name, maps):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kind", ["plain", "collinear", "wide", "separable", "bounded"])
-def test_no_affine_scores_are_below_the_least_loss(loss, kind):
+@pytest.mark.parametrize(
+    "case_name", ["plain", "collinear", "wide", "separable", "bounded"]
+)
+def test_no_affine_scores_are_below_the_least_loss(loss, case_name):
     """Not even of minimisers by SciPy, or of labels that clipping would favour."""
     rng = np.random.default_rng(5)
-    n, p = (60, 90) if kind == "wide" else (300, 4)
+    n, p = (60, 90) if case_name == "wide" else (300, 4)
     X = rng.normal(size=(n, p)) + 3.0
-    X = np.column_stack((X, X[:, 0] + X[:, 1])) if kind == "collinear" else X
+    X = np.column_stack((X, X[:, 0] + X[:, 1])) if case_name == "collinear" else X
     scores = (X - 3.0)[:, :4] @ [1.0, -1.0, 0.5, 2.0]
-    scores += rng.normal(size=n) * (kind != "separable")
+    scores += rng.normal(size=n) * (case_name != "separable")
     is_signed = loss in ("logistic", "smoothed_hinge")
-    y = np.where(scores > 0, 1.0, -1.0) if is_signed or kind == "bounded" else scores
+    y = (
+        np.where(scores > 0, 1.0, -1.0)
+        if is_signed or case_name == "bounded"
+        else scores
+    )
     made = Case.of("mine", X, y, loss)
     kind_of_loss = losses.named(loss)
     target = made.y if made.signed else made.y / made.unit
@@ -398,7 +404,7 @@ shape = len(given["epsilons"]), len(given["seeds"])
 share = given["y"].mean()
 best = np.log(share / (1 - share))
 np.savez(sys.argv[2], scores=np.full((*shape, len(X)), best),
-         held=np.full((*shape, len(given["X_held"])), best), seconds=np.ones(shape))
+         held_out=np.full((*shape, len(given["X_held"])), best), seconds=np.ones(shape))
 """
 
 

@@ -267,13 +267,13 @@ def test_members_are_named(tmp_path, archive):
 
 
 @pytest.mark.parametrize(
-    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
+    "member_type", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
 )
-def test_a_link_or_device_in_an_archive_is_none_of_its_members(tmp_path, kind):
+def test_a_link_or_device_in_an_archive_is_none_of_its_members(tmp_path, member_type):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         link = tarfile.TarInfo("way")
-        link.type, link.linkname = kind, "/etc/passwd"
+        link.type, link.linkname = member_type, "/etc/passwd"
         archive.addfile(link)
     for wanted in ((), ("way",), ("passwd",)):
         with pytest.raises(RefusedError, match=r"nothing|0 members"):
@@ -335,11 +335,11 @@ HUNGRY = {  # what is served, words of the refusal
 }
 
 
-@pytest.mark.parametrize("kind", HUNGRY)
-def test_a_download_stays_within_its_bytes(site, data, kind):
-    answer, words = HUNGRY[kind]
+@pytest.mark.parametrize("answer_name", HUNGRY)
+def test_a_download_stays_within_its_bytes(site, data, answer_name):
+    answer, words = HUNGRY[answer_name]
     url = site.put("/far.csv", answer(site))
-    most = 10 * MOST if "members" in kind and "tar" not in kind else MOST
+    most = 10 * MOST if "members" in answer_name and "tar" not in answer_name else MOST
     reason = reason_of(far(url), replace(data, most_bytes=most, retries=0))
     assert re.search(words, reason) and len(reason) < 700, reason
 
@@ -409,9 +409,9 @@ GREEDY = {  # content, reader, words
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", GREEDY)
-def test_a_file_that_would_take_all_memory_is_refused_at_once(tmp_path, kind):
-    content, reader, words = GREEDY[kind]
+@pytest.mark.parametrize("file_name", GREEDY)
+def test_a_file_that_would_take_all_memory_is_refused_at_once(tmp_path, file_name):
+    content, reader, words = GREEDY[file_name]
     path = tmp_path / "greedy.gz"
     path.write_bytes(gzip.compress(content, 1))
     del content

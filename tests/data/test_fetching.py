@@ -121,9 +121,9 @@ def test_arrays_with_the_declared_digest_outlive_their_source(known, data):
     assert "other content" in fetch(replace(known, digest=WRONG), data).reason
 
 
-@pytest.mark.parametrize("kind", ["file", "mirror"])
-def test_an_edit_is_read(own, data, kind):
-    own = replace(own, sources=[replace(OWN, origin=kind)])
+@pytest.mark.parametrize("origin", ["file", "mirror"])
+def test_an_edit_is_read(own, data, origin):
+    own = replace(own, sources=[replace(OWN, origin=origin)])
     data = replace(data, mirror=".")
     before = fetch(own, data)
     Path("own.csv").write_text(EDITED)
@@ -152,7 +152,9 @@ def test_other_code_reads_again_what_no_digest_vouches_for(
     unknown = replace(known, name="unknown", digest=None)
     fetch(unknown, data)
     caplog.set_level("INFO")
-    monkeypatch.setattr("dperm.data.fetching.closure.digest", lambda *names: "edited")
+    monkeypatch.setattr(
+        "dperm.data.fetching.source_code.digest", lambda *names: "edited"
+    )
     for dataset in (known, unknown, unknown):
         assert fetch(dataset, data).available
     reused = [line for line in caplog.messages if "reused" in line]

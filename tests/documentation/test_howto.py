@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm.audit.held import LeakError, require_held
+from dperm.audit.leaks import LeakError, refuse_leaks
 from dperm.config.config import compose
 from dperm.data import load_prepared
 from dperm.experiments import inputs
@@ -124,7 +124,7 @@ def test_the_page_quotes_how_a_solver_is_refused(tmp_path, monkeypatch):
     (tmp_path / "clips_ten_times.py").write_text(wrong)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(LeakError) as refused:
-        require_held("mine", "clips_ten_times", {})
+        refuse_leaks("mine", "clips_ten_times", {})
     quoted = f"\ndperm: {str(refused.value).partition('; ')[0]}; ...\n"
     assert quoted in (DOCS / "howto/algorithm.md").read_text()
 

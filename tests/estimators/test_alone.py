@@ -99,17 +99,17 @@ def fits(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("kind", ["hydra", "hostile"])
-def test_a_fit_does_not_read_the_folder_that_it_is_called_in(fits, kind):
-    assert fits[kind]["coefs"] == fits["none"]["coefs"]
+@pytest.mark.parametrize("configuration", ["hydra", "hostile"])
+def test_a_fit_does_not_read_the_folder_that_it_is_called_in(fits, configuration):
+    assert fits[configuration]["coefs"] == fits["none"]["coefs"]
 
 
-@pytest.mark.parametrize("kind", ["hydra", "hostile"])
-def test_the_command_tries_a_file_beside_any_configuration(kind, tmp_path):
+@pytest.mark.parametrize("configuration", ["hydra", "hostile"])
+def test_the_command_tries_a_file_beside_any_configuration(configuration, tmp_path):
     """A foreign configuration has no say in what a method is."""
     rows = "".join(f"{k % 7},{k % 7 + k % 3}\n" for k in range(60))
     told = {}
-    for name in ("none", kind):
+    for name in ("none", configuration):
         folder = tmp_path / name
         for place, text in {**FOREIGN[name], "mine.csv": f"a,y\n{rows}"}.items():
             path = folder / place
@@ -122,7 +122,7 @@ def test_the_command_tries_a_file_beside_any_configuration(kind, tmp_path):
         head, *lines = table.read_text().splitlines()
         place = head.split(",").index("seconds")
         told[name] = [line.split(",")[:place] for line in lines]
-    assert told["none"] == told[kind] and len(told["none"]) > 2
+    assert told["none"] == told[configuration] and len(told["none"]) > 2
 
 
 def test_the_environment_is_the_same_after_a_fit(fits):

@@ -14,16 +14,16 @@ from dperm.estimators.containers import INTEGERS, SIDES, N
 from dperm.problems import door
 
 A, B, C = containers.FIRST, containers.SECOND, containers.THIRD
-NAMES = containers.WORDS
+NAMES = containers.WORD_LABELS
 
 
 def coefficients(X):
     return containers.coefficients(X, SIDES, (0, 1))
 
 
-# --- every container, type of column and kind of label --------------------------------
+# --- every container, type of column and type of label --------------------------------
 
-CELLS = [*containers.cells()]
+COMBINATIONS = [*containers.combinations()]
 
 
 @pytest.fixture(scope="module")
@@ -32,27 +32,39 @@ def wanted():
 
 
 def test_the_table_is_large():
-    shape = [len({getattr(cell, axis) for cell in CELLS}) for axis in vars(CELLS[0])]
+    shape = [
+        len({getattr(combination, axis) for combination in COMBINATIONS})
+        for axis in vars(COMBINATIONS[0])
+    ]
     assert shape[0] >= 12 and shape[1] >= 14 and shape[2] >= 6
 
 
 @pytest.mark.parametrize("container", containers.CONTAINERS)
 @pytest.mark.filterwarnings("ignore:A column-vector y")
-def test_every_cell_is_its_numbers_or_refused_by_name(container, wanted):
-    tried = [cell for cell in CELLS if cell.container == container]
-    faults = {cell.name: containers.fault_of(cell, wanted) for cell in tried}
+def test_every_combination_is_its_numbers_or_refused_by_name(container, wanted):
+    tried = [
+        combination
+        for combination in COMBINATIONS
+        if combination.container == container
+    ]
+    faults = {
+        combination.name: containers.fault_of(combination, wanted)
+        for combination in tried
+    }
     assert tried and {name: fault for name, fault in faults.items() if fault} == {}
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
 def test_the_table_sees_a_word_that_becomes_a_number(monkeypatch, wanted):
     """And labels whose kind is not compared with that of the classes."""
-    cell = containers.Cell("pandas", "text", "whole numbers")
-    monkeypatch.setitem(containers.COLUMNS, "text", (B, None))
-    assert containers.fault_of(cell, wanted) == "what is no number is taken"
-    monkeypatch.setitem(containers.LABELS, "doubles", (pd.Series(SIDES), (0, 1), False))
-    cell = containers.Cell("pandas", "float64", "doubles")
-    assert "another kind" in containers.fault_of(cell, wanted)
+    combination = containers.Combination("pandas", "text", "whole numbers")
+    monkeypatch.setitem(containers.COLUMN_CASES, "text", (B, None))
+    assert containers.fault_of(combination, wanted) == "what is no number is taken"
+    monkeypatch.setitem(
+        containers.LABEL_CASES, "doubles", (pd.Series(SIDES), (0, 1), False)
+    )
+    combination = containers.Combination("pandas", "float64", "doubles")
+    assert "another kind" in containers.fault_of(combination, wanted)
 
 
 # --- other formats --------------------------------------------------------------------

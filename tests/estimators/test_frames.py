@@ -73,16 +73,16 @@ def test_the_recipe_makes_a_fit_that_uses_text_and_gaps(frame):
         assert clone(pipe).fit(frame.assign(age=age), y)[-1].n_features_in_ == 5
 
 
-KINDS = ["Int64", "boolean", "float[pyarrow]", "Float32",
+DTYPES = ["Int64", "boolean", "float[pyarrow]", "Float32",
          pd.ArrowDtype(pa.decimal128(10, 3))]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.filterwarnings("error")
-def test_pandas_own_numbers_are_numbers_and_their_gaps_a_record_of_zeros(frame, kind):
+def test_pandas_own_numbers_are_numbers_and_their_gaps_a_record_of_zeros(frame, dtype):
     whole = (frame["size"] > 0).astype(int)
-    exact = whole.map(Decimal) if "decimal" in str(kind) else whole
-    own = pd.DataFrame({"a": exact.astype(kind), "b": frame["size"]})
+    exact = whole.map(Decimal) if "decimal" in str(dtype) else whole
+    own = pd.DataFrame({"a": exact.astype(dtype), "b": frame["size"]})
     plain = pd.DataFrame({"a": whole.astype(float), "b": frame["size"]})
     own.loc[3, "a"], plain.loc[3, "a"] = pd.NA, np.nan
     known = {"classes": (0, 1), "bounds": (-1, 1), "random_state": 0}

@@ -188,8 +188,8 @@ def test_a_score_is_the_clipped_loss_with_the_noise_that_is_priced(name):
     setting = {"passes": 2, "step": 1.0, "clip": 1.0} if name == "dp_cd" else {}
     numbers = []
 
-    def listen(kind, unit, order):
-        assert kind == "gaussian"
+    def listen(law, unit, order):
+        assert law == "gaussian"
         numbers.extend(np.ravel(unit))
         return unit
 

@@ -15,7 +15,7 @@ from dperm.config.scope import BeyondKeyError, Scope, view
 from dperm.experiments import digests, scopes, stages, trace
 from dperm.names import home
 from dperm.solvers import registry
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.workflow import jobs
 
 BASE = ("paper=dpcd", "problem=diabetes", "solver=dp_cd", "scale=smoke")
@@ -61,7 +61,7 @@ def test_stored_points_carry_the_privacy_of_their_problem(configured, name):
     def parts(*overrides):
         narrow = ("paper.small_problems=[diabetes,breast_cancer]", "scale=smoke")
         swept = stages.SweepRun(configured("paper=dpcd", *narrow, *overrides), name)
-        return {str(task[2]) for task in swept.tasks()}
+        return {str(task.key) for task in swept.tasks()}
 
     assert not parts() & parts("problem.privacy.epsilon=1.5")
     assert parts("paper.title=other") == parts()
@@ -138,7 +138,7 @@ def test_published_numbers_are_read_by_their_key_where_the_package_holds_conf(
 ):
     """As an installed package does."""
     published = home() / "conf/paper/dpcd/published/table2.csv"
-    monkeypatch.setattr(closure, "PACKAGE", home())
+    monkeypatch.setattr(source_code, "PACKAGE", home())
     held = Scope("a job", frozenset({"paper.published.*"}))
     with trace.kept(held, [], list):
         published.read_text()

@@ -11,7 +11,7 @@ from dperm.config.config import compose
 from dperm.config.locate import ConfigError
 from dperm.config.validation import load_yaml
 from dperm.experiments import inputs
-from dperm.storage import closure
+from dperm.storage import source_code
 
 SECRET = "hunter2"
 
@@ -95,9 +95,9 @@ def test_the_stages_run(tmp_path, given):
 
 def test_digests_of_code_are_those_of_every_python():
     name = "dperm.problems.optimum:solve"
-    code = f"from dperm.storage import closure; print(closure.digest({name!r}))"
+    code = f"from dperm.storage import source_code; print(source_code.digest({name!r}))"
     done = python("-O", "-c", code, PYTHONHASHSEED="1")
-    assert done.stdout.strip() == closure.digest(name)
+    assert done.stdout.strip() == source_code.digest(name)
 
 
 # --- damaged records ------------------------------------------------------------------

@@ -14,14 +14,14 @@ from dperm.experiments import inputs, results, stages
 from dperm.experiments import tune as tuning
 from dperm.experiments.plan import seed_of
 from dperm.experiments.results import best
-from dperm.experiments.tune import LEADERS, ONE_RUN, leaders
-from dperm.experiments.unit import (
-    COLUMNS,
+from dperm.experiments.task import (
     IDENTITY,
     PROVENANCE,
+    SETTING_COLUMNS,
     STOPPED_EARLY,
     SolverJob,
 )
+from dperm.experiments.tune import LEADERS, ONE_RUN, leaders
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.events import Ledger
 from dperm.storage import files as store
@@ -44,7 +44,7 @@ def run_for(configured, solver, *overrides, **where):
 def test_tune_and_evaluate(configured, solver):
     config = run_for(configured, solver)
     tuned = pd.read_parquet(stages.tune(config))
-    assert list(tuned.columns) == COLUMNS
+    assert list(tuned.columns) == SETTING_COLUMNS
     first, again = (tuned[tuned["replicate"] == replicate] for replicate in (0, 1))
     assert len(first) == 2 * 2 * 2 * 4  # calibrations, passes, grid
     assert len(again) == (first["status"] == "ok").sum() > 0
@@ -91,7 +91,7 @@ SPARSE = ("paper=dpgcd", "problem=sparse_small")
     + [(name, SPARSE) for name in ("dp_cd", "dp_sgd", "dp_gcd")],
 )
 def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatch):
-    """Nor on how units are cut for them, or how many run at the same time."""
+    """Nor on how tasks are cut for them, or how many run at the same time."""
     config = run_for(configured, solver, *where, results="one")
     assert inputs.load_problem(config.problem, config.data).is_sparse == bool(where)
     one = stages.solve(config)

@@ -16,7 +16,7 @@ from dperm.config import schema
 from dperm.config.locate import ConfigError
 from dperm.experiments import makers, scopes, stages
 from dperm.experiments.stages import SweepRun
-from dperm.experiments.unit import IDENTITY
+from dperm.experiments.task import IDENTITY
 from dperm.numerics.parallel import forked
 from dperm.storage import files as store
 from dperm.workflow import jobs
@@ -88,7 +88,7 @@ def test_large_points_come_first(swept, monkeypatch):
     began, real = [], SweepRun.measured
 
     def noted(self, task):
-        began.append(task[0]["n"])
+        began.append(task.point["n"])
         return real(self, task)
 
     monkeypatch.setattr(SweepRun, "measured", noted)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from dperm.experiments.unit import PROVENANCE
+from dperm.experiments.task import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 PAPER = {

@@ -175,8 +175,8 @@ def weights() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     for name in FRANK_WOLFE:
         yield f"{name}/dense", partial(frank_wolfe_weights, name)
     for name in STREAMS:
-        for kind in ("published", "tight"):
-            yield f"{name}/{kind}", partial(stream_weights, name, kind)
+        for calibration in ("published", "tight"):
+            yield f"{name}/{calibration}", partial(stream_weights, name, calibration)
     for name in FITS:
         yield f"{name}/dense", partial(fit_weights, name)
 
@@ -222,8 +222,8 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "tuned/logarithmic", partial(tuned_epsilon, many, DELTA, 200)
     problem = dense("logistic", SMOOTH)
     for name in ("dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_svrg", "dp_skgd_nice4"):
-        for kind in ("published", "tight"):
-            yield f"{kind}/{name}", partial(priced, problem, name, kind)
+        for calibration in ("published", "tight"):
+            yield f"{calibration}/{name}", partial(priced, problem, name, calibration)
     for name in ("ada_ssp", "dp_selection", "hessian_mixing", "objective_perturbation"):
         yield f"fit/{name}", partial(fit_priced, name)
 

@@ -48,8 +48,8 @@ def noise(change: Callable[[Array], Array]) -> Slip:
         def bent() -> Iterator[None]:
             tap = mechanisms._listeners[-1] if mechanisms._listeners else None
 
-            def given(kind: str, unit: Array, order: float) -> Array:
-                return change(tap(kind, unit, order) if tap else unit)
+            def given(law: str, unit: Array, order: float) -> Array:
+                return change(tap(law, unit, order) if tap else unit)
 
             with mechanisms.listening(given):
                 yield

@@ -37,11 +37,11 @@ def needs_data(sweep):
     return bool(sweep.problems or sweep.prepared)
 
 
-def made_only_of(kind, ran):
+def made_only_of(collection, ran):
     """The products of a kind whose sweeps, and nothing else, ran or did not."""
     for paper in PAPERS:
         config = compose([f"paper={paper}"])
-        for name, product in getattr(config.paper, kind).items():
+        for name, product in getattr(config.paper, collection).items():
             own = [config.paper.sweeps[one] for one in product.sweeps]
             known = [not needs_data(one) for one in own]
             if own and (any(known) if ran else not any(known)):
@@ -75,23 +75,23 @@ def store(config, name, found):
     files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]))
 
 
-def make(config, kind, name):
-    product = getattr(config.paper, kind)[name]
+def make(config, collection, name):
+    product = getattr(config.paper, collection)[name]
     folder = folder_of(config)
     swept = [results.load_sweep(folder, sweep) for sweep in product.sweeps]
     passed = {"product": product, "problems": list(product.problems or ()),
               "swept": pd.concat(swept, ignore_index=True), "paper": config.paper,
               "folder": folder, "inputs": Inputs(config.data, [])}  # fmt: skip
-    maker = makers.function_of(config.paper.name, kind, product.function)
+    maker = makers.function_of(config.paper.name, collection, product.function)
     return makers.called(maker, product.options, passed)
 
 
 # --- numbers that must not move -------------------------------------------------------
 
 
-def data_of(config, kind: str, name: str) -> pd.DataFrame:
+def data_of(config, collection: str, name: str) -> pd.DataFrame:
     """The content of a product's CSV file; nothing is written."""
-    drawn, rows = products.made(config, kind, name)
+    drawn, rows = products.made(config, collection, name)
     if drawn is not None:
         drawing.plt.close(drawn)
     return rows
@@ -107,10 +107,10 @@ def frames(folder) -> Iterator[tuple[str, pd.DataFrame]]:
                     f"{paper}/sweeps/{name}",
                     results.load_sweep(folder_of(config), name),
                 )
-    for kind in ("figures", "tables"):
-        for paper, name in made_only_of(kind, ran=True):
-            data = data_of(configured(paper, folder), kind, name)
-            yield f"{paper}/{kind}/{name}", data
+    for collection in ("figures", "tables"):
+        for paper, name in made_only_of(collection, ran=True):
+            data = data_of(configured(paper, folder), collection, name)
+            yield f"{paper}/{collection}/{name}", data
 
 
 def summary(table: pd.DataFrame) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def test_every_sweep_and_product_is_recorded(frames):
 def test_a_figure_is_rows_with_named_axes_and_is_drawn(swept, paper, name):
     picture = make(configured(paper, swept), "figures", name)
     rows, shown = picture.rows, [*picture.titles]
-    assert list(rows) == [*drawing.COLUMNS, drawing.ROLE] and len(rows)
+    assert list(rows) == [*drawing.CURVE_COLUMNS, drawing.ROLE] and len(rows)
     assert {*rows["role"]} <= {*drawing.ROLES}
     assert {*shown} <= {*rows["panel"]}
     drawn = rows[rows["panel"].isin(shown) & (rows["role"] != "upright")]
@@ -96,19 +96,19 @@ def test_a_table_is_a_frame_and_its_intervals_hold_their_numbers(swept, paper, n
             assert (known[column] <= known[f"{column}_high"] + 1e-12).all()
 
 
-@pytest.mark.parametrize("kind", ["figures", "tables"])
-def test_without_any_data_the_reason_is_shown(tmp_path, kind):
+@pytest.mark.parametrize("collection", ["figures", "tables"])
+def test_without_any_data_the_reason_is_shown(tmp_path, collection):
     """Of every product that is made of sweeps alone."""
-    mixed = {*made_only_of(kind, ran=False)}
+    mixed = {*made_only_of(collection, ran=False)}
     for paper in PAPERS:
         config = configured(paper, tmp_path)
         for name in config.paper.sweeps:
             store(config, name, [])
-        for name, product in getattr(config.paper, kind).items():
+        for name, product in getattr(config.paper, collection).items():
             if not product.sweeps or (paper, name) in mixed:
                 continue
-            data = small.data_of(config, kind, name)
-            if kind == "tables":
+            data = small.data_of(config, collection, name)
+            if collection == "tables":
                 assert data["reason"].tolist() == [drawing.UNAVAILABLE], name
             else:
                 assert data.empty, name

@@ -186,7 +186,7 @@ SAMPLE, COIN = PoissonSampledDpEvent(0.1, NOISE), dp_event.RandomizedResponseDpE
 
 
 @pytest.mark.parametrize(
-    ("kind", "relation", "event", "count", "expected"),
+    ("accountant", "relation", "event", "count", "expected"),
     [
         (RdpAccountant, REPLACE, NOISE, 1, 2.419),
         (RdpAccountant, ADD, NOISE, 1, 2.419),
@@ -200,8 +200,8 @@ SAMPLE, COIN = PoissonSampledDpEvent(0.1, NOISE), dp_event.RandomizedResponseDpE
         (RdpAccountant, REPLACE, SAMPLE, 1, None),
     ],
 )
-def test_what_dp_accounting_says(kind, relation, event, count, expected):
-    account = kind(neighboring_relation=relation)
+def test_what_dp_accounting_says(accountant, relation, event, count, expected):
+    account = accountant(neighboring_relation=relation)
     assert account.supports(event) == (expected is not None)
     if expected is not None:
         found = account.compose(event, count).get_epsilon(DELTA)

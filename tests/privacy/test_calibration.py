@@ -187,7 +187,8 @@ SLIP = [
 def test_what_the_published_noise_costs(n, rounds, true, ratio):
     delta = n**-2.0
     published, tight = (
-        calibrate(greedy(rounds), 1.0, delta, kind) for kind in ("published", "tight")
+        calibrate(greedy(rounds), 1.0, delta, calibration)
+        for calibration in ("published", "tight")
     )
     assert published.claimed_epsilon <= 1.0 and tight.true_epsilon <= 1.0
     assert published.true_epsilon == pytest.approx(true, abs=0.006)

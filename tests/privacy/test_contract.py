@@ -196,7 +196,7 @@ def prices(name):
 def test_every_kind_of_event_is_held():
     for module in pkgutil.iter_modules(dperm.privacy.mechanisms.__path__):
         importlib.import_module(f"dperm.privacy.mechanisms.{module.name}")
-    ours = {name for name, kind in Event.kinds.items()
+    ours = {name for name, kind in Event.types.items()
             if kind.__module__.split(".")[1] == "privacy"}  # fmt: skip
     named = {type(one.event(1.0, 1)).__name__ for one in KINDS.values()}
     assert ours - {"NonPrivate"} == named
@@ -362,7 +362,7 @@ def test_calibrations_are_named():
 
 
 def test_a_new_event_is_refused_until_it_has_a_price(monkeypatch):
-    monkeypatch.setattr(Event, "kinds", dict(Event.kinds))
+    monkeypatch.setattr(Event, "types", dict(Event.types))
 
     @dataclass(frozen=True)
     class Novel(Event):

@@ -16,84 +16,84 @@ from dperm.problems.problem import build
 from dperm.solvers import registry
 from dperm.solvers.batched import BatchedSettings
 
-KINDS = [named(name) for name in PLACES]
-every = pytest.mark.parametrize("kind", KINDS, ids=PLACES)
+LOSSES = [named(name) for name in PLACES]
+every = pytest.mark.parametrize("loss", LOSSES, ids=PLACES)
 SPREAD = np.linspace(-4.0, 4.0, 1001) + 1e-4  # no kink is met
 
 
 @every
-def test_derivatives_are_those_of_the_value(kind):
+def test_derivatives_are_those_of_the_value(loss):
     step = 1e-5
     above, below = SPREAD + step, SPREAD - step
-    central = (kind.values(above) - kind.values(below)) / (2 * step)
-    np.testing.assert_allclose(kind.derivatives(SPREAD), central, atol=1e-8)
-    rises = (kind.derivatives(above) - kind.derivatives(below)) / (2 * step)
-    np.testing.assert_allclose(kind.second(SPREAD), rises, atol=1e-8)
-    same = np.array_equal(kind.derivatives(SPREAD), SPREAD)
-    assert kind.quadratic == (same and (kind.second(SPREAD) == 1).all())
+    central = (loss.values(above) - loss.values(below)) / (2 * step)
+    np.testing.assert_allclose(loss.derivatives(SPREAD), central, atol=1e-8)
+    rises = (loss.derivatives(above) - loss.derivatives(below)) / (2 * step)
+    np.testing.assert_allclose(loss.second(SPREAD), rises, atol=1e-8)
+    same = np.array_equal(loss.derivatives(SPREAD), SPREAD)
+    assert loss.quadratic == (same and (loss.second(SPREAD) == 1).all())
 
 
 @every
-def test_curvature_and_slopes_are_those_of_the_derivative(kind):
+def test_curvature_and_slopes_are_those_of_the_derivative(loss):
     """Every end of the range of slopes is reached, or approached, or infinite."""
-    assert kind.second(SPREAD).max() <= kind.curvature
-    assert kind.second(np.linspace(-4, 4, 8001)).max() == pytest.approx(kind.curvature)
-    found = kind.derivatives(np.array([-600.0, 600.0]))
-    for end, far in zip(kind.slopes, found, strict=True):
+    assert loss.second(SPREAD).max() <= loss.curvature
+    assert loss.second(np.linspace(-4, 4, 8001)).max() == pytest.approx(loss.curvature)
+    found = loss.derivatives(np.array([-600.0, 600.0]))
+    for end, far in zip(loss.slopes, found, strict=True):
         assert far == pytest.approx(end, abs=1e-12) if np.isfinite(end) else (
             abs(far) > 500 and np.sign(far) == np.sign(end)
         )  # fmt: skip
 
 
 @every
-def test_fenchel_and_young_agree_at_the_derivative(kind):
+def test_fenchel_and_young_agree_at_the_derivative(loss):
     """And the conjugate is infinite outside of the range of slopes."""
     margins = np.concatenate((SPREAD, [-700.0, -40.0, 40.0, 700.0]))
     offset = np.random.default_rng(0).standard_normal(len(margins))
-    theta = kind.derivatives(margins)
-    both = kind.values(margins) + kind.conjugate(theta, offset)
+    theta = loss.derivatives(margins)
+    both = loss.values(margins) + loss.conjugate(theta, offset)
     np.testing.assert_allclose(both, theta * (margins - offset), rtol=1e-12, atol=1e-11)
-    low, high = kind.slopes
+    low, high = loss.slopes
     theta = np.array([end for end in (low - 0.01, high + 0.01) if np.isfinite(end)])
-    assert np.isinf(kind.conjugate(theta, np.zeros(len(theta)))).all()
+    assert np.isinf(loss.conjugate(theta, np.zeros(len(theta)))).all()
 
 
 @every
 @pytest.mark.parametrize("reach", [0.3, 1.0, 2.5])
-def test_public_bounds_hold_and_grow_to_the_largest_slope(kind, reach):
-    steepest = np.abs(kind.derivatives(np.linspace(-reach, reach, 4001))).max()
-    assert steepest <= kind.lipschitz(reach) * (1 + 1e-12)
-    assert kind.lipschitz(np.inf) == max(abs(end) for end in kind.slopes)
-    assert kind.lipschitz(reach) <= kind.lipschitz(np.inf)
-    assert kind.lipschitz(reach) == pytest.approx(steepest) or kind.name == "logistic"
+def test_public_bounds_hold_and_grow_to_the_largest_slope(loss, reach):
+    steepest = np.abs(loss.derivatives(np.linspace(-reach, reach, 4001))).max()
+    assert steepest <= loss.lipschitz(reach) * (1 + 1e-12)
+    assert loss.lipschitz(np.inf) == max(abs(end) for end in loss.slopes)
+    assert loss.lipschitz(reach) <= loss.lipschitz(np.inf)
+    assert loss.lipschitz(reach) == pytest.approx(steepest) or loss.name == "logistic"
 
 
 @every
-def test_margins_are_made_of_scores_and_labels(kind):
-    X, y = raw_data(kind.name)
+def test_margins_are_made_of_scores_and_labels(loss):
+    X, y = raw_data(loss.name)
     w = np.random.default_rng(0).standard_normal(5)
-    problem = build("small", X, y, kind.name, Penalty())
-    slope = kind.compiled(losses.slope)
+    problem = build("small", X, y, loss.name, Penalty())
+    slope = loss.compiled(losses.slope)
     slopes = [slope(s, label) for s, label in zip(X @ w, y, strict=True)]
     np.testing.assert_allclose(problem.gradient(w), X.T @ slopes / len(y), rtol=1e-10)
-    reach = kind.reach(np.abs(X @ w).max(), np.abs(y).max())
+    reach = loss.reach(np.abs(X @ w).max(), np.abs(y).max())
     assert np.abs(problem.A @ w + problem.offset).max() <= reach
 
 
 @every
-def test_labels_are_refused_where_signs_are_needed(kind):
+def test_labels_are_refused_where_signs_are_needed(loss):
     X, y = raw_data("least_squares")
-    if kind.labels == "sign":
-        with pytest.raises(ValueError, match=rf"bad: {kind.name} labels .* -1 or \+1"):
-            build("bad", X, y, kind.name, Penalty())
+    if loss.labels == "sign":
+        with pytest.raises(ValueError, match=rf"bad: {loss.name} labels .* -1 or \+1"):
+            build("bad", X, y, loss.name, Penalty())
     else:
-        assert build("good", X, y, kind.name, Penalty()).loss is kind
+        assert build("good", X, y, loss.name, Penalty()).loss is loss
 
 
 @every
-def test_a_loss_stays_itself_in_another_process(kind):
-    packed = pickle.dumps(kind)
-    assert pickle.loads(packed) is kind  # packed a line above
+def test_a_loss_stays_itself_in_another_process(loss):
+    packed = pickle.dumps(loss)
+    assert pickle.loads(packed) is loss  # packed a line above
 
 
 def test_a_loss_without_minimum_has_no_optimum():

@@ -13,8 +13,8 @@ from dperm.problems.losses import bounded
 from dperm.problems.penalties import prox, prox_constants
 from dperm.problems.problem import build
 
-KINDS = {"dense": np.asarray, "csr": sparse.csr_array, "csc": sparse.csc_array}
-forms = pytest.mark.parametrize("form", KINDS.values(), ids=KINDS)
+FORMS = {"dense": np.asarray, "csr": sparse.csr_array, "csc": sparse.csc_array}
+forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 LOSSES = {
     "least_squares": lambda s, y: 0.5 * (s - y) ** 2,

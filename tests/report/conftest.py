@@ -41,7 +41,7 @@ def judged(tmp_path_factory):
     """All claims of all papers, without any result."""
     rows, faults = claims.judged_all(compose(tmp_path_factory.mktemp("nothing")))
     assert not faults
-    return pd.DataFrame(rows, columns=[*claims.COLUMNS])
+    return pd.DataFrame(rows, columns=[*claims.CLAIM_COLUMNS])
 
 
 def write(config, name, table):

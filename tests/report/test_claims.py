@@ -54,7 +54,7 @@ def test_claims_that_cannot_be_read_are_refused_before_a_run(tmp_path, monkeypat
 
 def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     (row,) = made(CLAIM)
-    assert set(row) <= set(claims.COLUMNS)
+    assert set(row) <= set(claims.CLAIM_COLUMNS)
     assert row["verdict"] == REPRODUCED and row["cause"] == ""
     assert row["reproduced"] == pytest.approx(0.31 / 0.025)
     assert row["tables"] == claims.path_of("dpcd", config.output, "table").as_posix()

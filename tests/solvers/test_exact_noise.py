@@ -187,17 +187,17 @@ SIGNS = {"bounds": (-1, 1), "epsilon": 2.0, "classes": (False, True)}
 ])  # fmt: skip
 def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     X, y = data
-    kind, given = (dperm.DPRegressor, DECLARED)
+    estimator, given = (dperm.DPRegressor, DECLARED)
     if signs:
-        kind, given, y = dperm.DPClassifier, SIGNS, y > 0
+        estimator, given, y = dperm.DPClassifier, SIGNS, y > 0
     drawn_in_doubles = []
     with noise.listening(lambda *told: drawn_in_doubles.append(told) or told[1]):
-        model = kind(solver, release=True, **given).fit(X, y)
+        model = estimator(solver, release=True, **given).fit(X, y)
     assert model.score(X, y) > 0.9 and not drawn_in_doubles
     assert 1.99 < model.epsilon_.high <= 2.0 and model.epsilon_.given == ("n",)
     chosen = "dp_gram" if signs else "moments"
     assert model.solver_ == (chosen if solver == "auto" else solver)
-    again = kind(solver, release=True, **given).fit(X, y)
+    again = estimator(solver, release=True, **given).fit(X, y)
     assert not np.array_equal(model.coef_, again.coef_)
 
 

@@ -74,7 +74,7 @@ def heard(module, options, problem):
     """What is released if every draw is LOUD times a number that is always the same."""
     rng = np.random.default_rng(1)
 
-    def loud(kind, unit, order):
+    def loud(law, unit, order):
         return LOUD * rng.standard_normal(unit.shape)
 
     settings = BatchedSettings(np.full(1, 0.5), np.ones(1), 1.0, "tight")
@@ -136,12 +136,18 @@ def test_sets_and_their_probabilities(module, options):
     assert (stated.IMPORTANCE in said) == (not np.allclose(one.q, other.q))
 
 
-@pytest.mark.parametrize("kind", ["published", "stated", "scaled", "valid", "tight"])
+@pytest.mark.parametrize(
+    "calibration", ["published", "stated", "scaled", "valid", "tight"]
+)
 @pytest.mark.parametrize("module", [dp_fw, dp_bcfw])
-def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kind):
+def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(
+    module, calibration
+):
     options = module.Options()
     base, other = problems()
-    found = [module.noise(one, 3, options, 1.0, 1e-3, kind) for one in (base, other)]
+    found = [
+        module.noise(one, 3, options, 1.0, 1e-3, calibration) for one in (base, other)
+    ]
     moves = found[0].index_scale != found[1].index_scale
     assert found[0].ledger.given[0] == stated.N
     assert (stated.GRADIENT in found[0].ledger.given) == moves

@@ -28,7 +28,7 @@ SIZES = (0.0, 5e-324, 1e-310, 1e-200, 3e-162, 1e-120, 1.0, 40.0, 1e120, 1e160, 1
          math.nan, math.inf)  # fmt: skip
 SHAPES = ((1.0, 1.0, 1.0), (1.0, -0.7, 0.0), (-1.0, 0.0, 0.0))
 LABELS = (0.0, 1.0, -1e308, 1e308, 1e-200, math.nan, -math.inf)
-KINDS = (np.asarray, sparse.csc_array)
+CONTAINERS = (np.asarray, sparse.csc_array)
 SLACK = 1 + Fraction(1, 10**8)
 FAR = 1e300
 
@@ -41,10 +41,10 @@ def odd():
     return np.array([x for x, _ in every]), np.array([y for _, y in every])
 
 
-def problem(kind, X, y, loss="least_squares"):
+def problem(container, X, y, loss="least_squares"):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return build("odd", kind(X), y, loss, Penalty())
+        return build("odd", container(X), y, loss, Penalty())
 
 
 def filled(rows):
@@ -68,23 +68,27 @@ def starts():
 # --- contributions --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
+@pytest.mark.parametrize("container", CONTAINERS, ids=["dense", "sparse"])
 @pytest.mark.parametrize(("loss", "scale"), [("least_squares", 1.0), ("huber", 1e-3),
                                              ("logistic", 1.0)])  # fmt: skip
-def test_every_clipped_gradient_is_within_its_bound(kind, loss, scale):
+def test_every_clipped_gradient_is_within_its_bound(container, loss, scale):
     X, y = odd()
     y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
-    found, C, u = Records(problem(kind, X, y, loss), np.full(3, scale)), 0.7, starts()
+    found, C, u = (
+        Records(problem(container, X, y, loss), np.full(3, scale)),
+        0.7,
+        starts(),
+    )
     rows = filled(found.rows)
     assert np.isfinite(found.gradient(u, C)).all()
     for row, own in zip(rows, found.clipped_slopes(u, C), strict=True):
         assert all(is_within(float(a), row, C) for a in own)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
-def test_a_clip_shortens_no_more_than_it_has_to(kind):
+@pytest.mark.parametrize("container", CONTAINERS, ids=["dense", "sparse"])
+def test_a_clip_shortens_no_more_than_it_has_to(container):
     rows = np.array([[3.0, -4.0], [0.3, 0.4], [0.0, 0.0]])
-    found = Records(problem(kind, rows, np.array([-1.0, -1.0, 1.0])))
+    found = Records(problem(container, rows, np.array([-1.0, -1.0, 1.0])))
     gradients = filled(found.rows) * found.clipped_slopes(np.zeros(2), 2.0)[:, None]
     np.testing.assert_allclose(gradients, [[1.2, -1.6], [0.3, 0.4], [0.0, 0.0]])
     np.testing.assert_allclose(filled(found.clipped(2.0))[0], [1.2, -1.6])
@@ -92,32 +96,36 @@ def test_a_clip_shortens_no_more_than_it_has_to(kind):
     np.testing.assert_allclose(some, [0.3, 0.4])
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
-def test_every_clipped_row_is_within_the_radius(kind):
+@pytest.mark.parametrize("container", CONTAINERS, ids=["dense", "sparse"])
+def test_every_clipped_row_is_within_the_radius(container):
     X, y = odd()
-    cut = filled(Records(problem(kind, X, y)).clipped(0.9))
+    cut = filled(Records(problem(container, X, y)).clipped(0.9))
     assert all(is_within(1.0, row, 0.9) for row in cut)
     assert (cut != 0).any()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
-def test_every_moment_of_a_record_and_its_label_is_within_its_bound(kind):
+@pytest.mark.parametrize("container", CONTAINERS, ids=["dense", "sparse"])
+def test_every_moment_of_a_record_and_its_label_is_within_its_bound(container):
     X, y = odd()
     for x, label in zip(X[::2], y[::2], strict=True):
-        found = Records(problem(kind, x[None], np.array([label]))).moments(1.3, 0.8)
+        found = Records(problem(container, x[None], np.array([label]))).moments(
+            1.3, 0.8
+        )
         assert math.hypot(*found.ravel()) <= 1.3**2 * (1 + 1e-9), (x, label)
-    plain = Records(problem(kind, np.array([[3.0, 0.0]]), np.array([4.0])))
+    plain = Records(problem(container, np.array([[3.0, 0.0]]), np.array([4.0])))
     np.testing.assert_allclose(
         plain.moments(2.5, 1.0), np.outer([1.5, 0, 2], [1.5, 0, 2])
     )
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-def test_norms_neither_overflow_nor_underflow(kind):
+@pytest.mark.parametrize(
+    "container", [np.asarray, sparse.csr_array], ids=["dense", "csr"]
+)
+def test_norms_neither_overflow_nor_underflow(container):
     rows = np.array([x for x, _ in zip(*odd(), strict=True) if np.isfinite(x).all()])
     exact = [math.hypot(*row) for row in rows.tolist()]
     with np.errstate(all="ignore"):
-        found = norms(kind(rows))
+        found = norms(container(rows))
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-323)
 
 
@@ -138,11 +146,13 @@ def test_second_derivatives_are_within_their_range(loss):
 # --- the check ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize(
+    "container", [np.asarray, sparse.csr_array], ids=["dense", "csr"]
+)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_what_is_longer_than_its_bound_is_refused(kind, sign):
+def test_what_is_longer_than_its_bound_is_refused(container, sign):
     """A row's size is told too small by half."""
-    rows = kind(sign * np.array([[0.0, 3.0], [0.1, 0.0]]))
+    rows = container(sign * np.array([[0.0, 3.0], [0.1, 0.0]]))
     contributions(rows, np.array([3.0, 0.1]), 1.0)
     with pytest.raises(ContributionError, match="nothing was released"):
         contributions(rows, np.array([1.5, 0.1]), 1.0)
@@ -160,14 +170,14 @@ def test_a_mistake_in_the_norms_stops_every_sum(name):
 # --- cleaning, and what is kept -------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
-def test_a_record_that_is_no_number_over_its_scale_counts_as_zeros(kind):
+@pytest.mark.parametrize("container", CONTAINERS, ids=["dense", "sparse"])
+def test_a_record_that_is_no_number_over_its_scale_counts_as_zeros(container):
     X, y = np.ones((4, 2)), np.ones(4)
     X[1] = 1e308  # over its scale infinite
     other = np.where(np.arange(4)[:, None] == 1, 0.0, X)
     S, u = np.full(2, 0.1), np.array([0.2, -0.1])
-    one = Records(problem(kind, X, y), S)
-    two = Records(problem(kind, other, np.where(np.arange(4) == 1, 0.0, y)), S)
+    one = Records(problem(container, X, y), S)
+    two = Records(problem(container, other, np.where(np.arange(4) == 1, 0.0, y)), S)
     assert one.n == 4
     np.testing.assert_array_equal(one.gradient(u, 1.0), two.gradient(u, 1.0))
     np.testing.assert_array_equal(one.moments(1.0, 1.0), two.moments(1.0, 1.0))

@@ -14,7 +14,7 @@ from dperm.problems.sets import Ball, dual_exponent, norms
 from dperm.solvers import registry
 from dperm.solvers.single_pass import Target, noisy_sfw, poly_sfw, sco_dp_fw
 from dperm.solvers.single_pass.setup import Setup
-from dperm.solvers.single_pass.sources import KINDS, Coins, Rows, Signs, hard
+from dperm.solvers.single_pass.sources import BIASED_COINS, Coins, Rows, Signs, hard
 from solvers.test_twins import records
 
 INF, DELTA = math.inf, 1e-6
@@ -236,11 +236,11 @@ def test_coins_have_the_mean_they_say(single, q):
         assert abs(np.corrcoef(*batch.rows[:, :2].T)[0, 1]) < 4 / 200
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("biased", BIASED_COINS)
 @pytest.mark.parametrize("p", [1.0, 1.5, 4.0, math.inf])
-def test_excess_is_that_of_the_linear_loss(kind, p):
+def test_excess_is_that_of_the_linear_loss(biased, p):
     """Least at the ball's best point, where it is 0; and <E z, away> elsewhere."""
-    source, setup = hard(kind, 6, 5, 0.3), Setup("linear", p, 6, 2.0)
+    source, setup = hard(biased, 6, 5, 0.3), Setup("linear", p, 6, 2.0)
     mean = source.mean(dual_exponent(p))
     best = Ball(p, 2.0).oracle(-mean)
     assert source.excess(best, setup) == pytest.approx(0.0, abs=1e-12)
@@ -268,7 +268,7 @@ def test_arrays_are_read_once_and_scaled():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: hard("none", 8, 6, 0.25), "kind: "),
+        (lambda: hard("none", 8, 6, 0.25), "biased: "),
         (lambda: Setup("hinge", 2.0, 3), "expected one of huber"),
         (lambda: Signs(3, 1, 1.5), "radius"),
     ],

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dperm.config.locate import available
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.workflow import manifest
 
 from .world import World, made, without
@@ -248,7 +248,7 @@ def applied(edits: Iterable[Edit], source: Path) -> None:
 def sampled(count: int, seed: int | str) -> list[Edit]:
     """A sample of edits over all modules of the package, at most one to a line."""
     chance = random.Random(seed)
-    paths = sorted(closure.PACKAGE.rglob("*.py"))
+    paths = sorted(source_code.PACKAGE.rglob("*.py"))
     every = {path: edits_of(path) for path in paths}
     modules = [path for path in paths if every[path]]
     chosen: dict[tuple[Path, int], Edit] = {}
@@ -263,7 +263,7 @@ def held_lines(world: World) -> dict[str, dict[Path, set[int]]]:
     table = world.jobs()
     held: dict[str, dict[Path, set[int]]] = {}
     for name, job in table.jobs.items():
-        own = {path: {*some} for path, some in closure.lines(*job.code).items()}
+        own = {path: {*some} for path, some in source_code.lines(*job.code).items()}
         for maker in {
             id(table.makers[file]): table.makers[file] for file in job.inputs
         }.values():
@@ -320,7 +320,7 @@ threading.setprofile(note)
 def watch(world: World, names: list[str], folder: str) -> None:
     """Run jobs, and print the functions of this package called so far after each."""
     main = sys.modules["__main__"]
-    package = str(closure.PACKAGE)
+    package = str(source_code.PACKAGE)
     places: dict[str, Any] = {}
     for name in names:
         world.run(name, Path(folder))
@@ -512,7 +512,7 @@ def keys_with(world: World, edits: Sequence[Edit]) -> dict[str, str]:
 
 def false_alarms_of_code(world: World) -> tuple[int, int]:
     """Comments and docstrings that were changed, and those that moved a key."""
-    edits = [one for path in sorted(closure.PACKAGE.rglob("*.py"))
+    edits = [one for path in sorted(source_code.PACKAGE.rglob("*.py"))
              for one in idle_edits(path)]  # fmt: skip
     before = keys_with(world, [])
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from dperm.experiments import scopes
-from dperm.storage import closure
+from dperm.storage import source_code
 
 from .run import Edit, Leaves, applied, baseline, edits_of, held_lines, missed_leaves
 from .world import World
@@ -59,16 +59,16 @@ def test_a_section_that_a_key_lacks_is_named(world, base, monkeypatch):
 def test_the_lines_of_a_key_are_those_whose_edit_changes_it(world, monkeypatch):
     """The harness asks for lines, as a digest of all code takes seconds."""
     held = held_lines(world)["optimum/diabetes"]
-    path = closure.PACKAGE / "problems/optimum.py"
+    path = source_code.PACKAGE / "problems/optimum.py"
     edits = random.Random(0).sample(edits_of(path), 3)
     assert all(one.line in held[path] for one in edits)
-    assert closure.PACKAGE / "report/page.py" not in held
+    assert source_code.PACKAGE / "report/page.py" not in held
 
 
 def test_edits_are_made_where_they_are_said(tmp_path):
-    path = closure.PACKAGE / "problems/optimum.py"
+    path = source_code.PACKAGE / "problems/optimum.py"
     (one, *_) = edits_of(path)
-    copy = tmp_path / path.relative_to(closure.PACKAGE.parent)
+    copy = tmp_path / path.relative_to(source_code.PACKAGE.parent)
     copy.parent.mkdir(parents=True)
     copy.write_text(path.read_text())
     applied([one], tmp_path)

@@ -22,7 +22,7 @@ from dperm.config import config as configuration
 from dperm.config import schema, scope
 from dperm.config.config import at_scale
 from dperm.experiments import digests, inputs, plan, products, stages
-from dperm.experiments.unit import PROVENANCE
+from dperm.experiments.task import PROVENANCE
 from dperm.storage import files as store
 from dperm.workflow import jobs
 

@@ -151,7 +151,7 @@ def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
     assert in_child(lambda: files.lock_results(path)) == 7
     with pytest.raises(RuntimeError, match=f"process {os.getpid()} on"):
         files.lock_results(path)
-    files._HELD.pop().release()
+    files._PROCESS_LOCKS.pop().release()
     assert in_child(lambda: files.lock_results(path)) == 0
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dperm.storage import closure
+from dperm.storage import source_code
 
 # A way to depend on something: the module, the file beside it that changes, and an old
 # and a new text in it.
@@ -60,11 +60,11 @@ def own(tmp_path, monkeypatch):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        closure.forget()
+        source_code.forget()
         sys.path_importer_cache.clear()
 
     yield write
-    closure.forget()
+    source_code.forget()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -72,42 +72,42 @@ def test_what_lies_beside_a_module_counts(own, way):
     text, file, content = WAYS[way]
     own("m.py", text)
     own(file, content)
-    before = closure.digest("m:f")
+    before = source_code.digest("m:f")
     own(file, content.replace("1", "2"))
-    assert closure.digest("m:f") != before
+    assert source_code.digest("m:f") != before
 
 
 @pytest.mark.parametrize("way", INSIDE)
 def test_all_of_a_module_counts(own, way):
     own("m.py", INSIDE[way])
-    before = closure.digest("m:f")
+    before = source_code.digest("m:f")
     own("m.py", INSIDE[way].replace("1", "2"))
-    assert closure.digest("m:f") != before
+    assert source_code.digest("m:f") != before
 
 
 def test_comments_and_what_lies_apart_do_not_count(own):
     own("m.py", "def f():\n    'Say.'\n    return 1\n")
     own("apart.py", "A = 1\n")
-    before = closure.digest("m:f")
+    before = source_code.digest("m:f")
     own("m.py", "def f():  # a comment\n    'Another.'\n    return 1\n")
     own("apart.py", "A = 2\n")
-    assert closure.digest("m:f") == before
+    assert source_code.digest("m:f") == before
 
 
 def test_more_files_than_can_be_followed_are_refused(own, monkeypatch):
-    monkeypatch.setattr(closure, "MOST_FILES", 2)
+    monkeypatch.setattr(source_code, "MAX_FILES", 2)
     own("m.py", "def f(name):\n    return open(name).read()\n")
     for number in range(3):
         own(f"{number}.csv", "1")
-    with pytest.raises(closure.UnfollowedError, match="more than 2 files"):
-        closure.digest("m:f")
+    with pytest.raises(source_code.UnfollowedError, match="more than 2 files"):
+        source_code.digest("m:f")
 
 
 def test_a_fit_by_its_short_name_is_code(own):
     own("m.py", "import dperm\ndef f(X, y):\n    return dperm.fit(X, y)\n")
-    assert "dperm.estimators.estimators" in closure.closure("m:f")
+    assert "dperm.estimators.estimators" in source_code.reached("m:f")
 
 
 @pytest.mark.parametrize("library", ["pandas", "scikit-learn", "pyarrow", "python"])
 def test_the_versions_of_libraries_count(library):
-    assert closure.versions()[library]
+    assert source_code.versions()[library]

@@ -21,7 +21,7 @@ from dperm.config.config import compose
 from dperm.config.locate import ConfigError
 from dperm.experiments import checks as configured
 from dperm.experiments import digests, inputs
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.workflow.jobs import compose as run_table
 
 EXAMPLES = Path(__file__).parents[2] / "docs/examples"
@@ -97,7 +97,7 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
 
 def test_a_change_of_its_code_is_seen(mine):
     def tuning():
-        closure.forget()
+        source_code.forget()
         job = run_table(["mine"], []).job("solve", "mine", "yields", "noisy_gd")
         return job.key, digests.solver("noisy_gd")
 
@@ -263,7 +263,7 @@ def test_a_figure_is_added_to_a_paper_of_the_package(example):
     assert drawn["mean"].to_numpy() == pytest.approx(means[drawn["x"]].to_numpy())
 
     def keys():
-        closure.forget()
+        source_code.forget()
         jobs = run_table(["dpgcd"], ["scale=smoke"])
         drawings = jobs.of_paper("dpgcd", "draw")
         return {job.products[0]: job.key for job in drawings}
@@ -446,7 +446,7 @@ def test_an_edit_of_a_solver_is_seen_by_the_comparisons_that_run_it(example):
     folder = example("adassp")
 
     def keys():
-        closure.forget()
+        source_code.forget()
         jobs = run_table(["adassp"], ["scale=smoke"])
         names = ("race", "baselines", "sizes")
         return {name: jobs.job("sweep", "adassp", name).key for name in names}

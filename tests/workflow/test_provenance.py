@@ -11,10 +11,10 @@ from dperm.config import schema
 from dperm.config.locate import available
 from dperm.experiments import digests, inputs, plan
 from dperm.experiments.stages import SweepRun
-from dperm.experiments.tune import tuning_units
-from dperm.experiments.unit import part_key
+from dperm.experiments.task import part_key
+from dperm.experiments.tune import tuning_tasks
 from dperm.problems import losses
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.workflow import jobs
 
 
@@ -23,7 +23,7 @@ def edited(monkeypatch):
     """What a function of digests returns, before and with a module edited."""
 
     def digest(made, module: str, old: str, new: str):
-        closure.forget()
+        source_code.forget()
         before = made()
         origin, read = Path(importlib.util.find_spec(module).origin), Path.read_text
         assert old in read(origin)
@@ -34,9 +34,9 @@ def edited(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_text", changed)
-            closure.forget()
+            source_code.forget()
             after = made()
-        closure.forget()
+        source_code.forget()
         return before, after
 
     return digest
@@ -78,11 +78,11 @@ def test_an_edit_reaches_every_stage_below_and_none_above(
 
 
 def test_what_is_solved_depends_on_the_versions_of_libraries(monkeypatch):
-    before, versions = table(), {**closure.versions(), "numba": "0"}
-    monkeypatch.setattr(closure, "versions", lambda: versions)
-    closure.digest.cache_clear()
+    before, versions = table(), {**source_code.versions(), "numba": "0"}
+    monkeypatch.setattr(source_code, "versions", lambda: versions)
+    source_code.digest.cache_clear()
     assert moved(before, table()) >= BELOW_TUNING
-    closure.digest.cache_clear()
+    source_code.digest.cache_clear()
 
 
 def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(edited):
@@ -127,14 +127,14 @@ def audit(part):
     return made
 
 
-def product(paper, kind, name):
+def product(paper, collection, name):
     """Key of the job of a figure, table or sweep of a paper."""
 
     def made():
         found = jobs.compose([paper], [])
-        if kind == "sweeps":
+        if collection == "sweeps":
             return found.job("sweep", paper, name).key
-        return found.makers[found.formats(paper, f"{kind}/{name}")[0]].key
+        return found.makers[found.formats(paper, f"{collection}/{name}")[0]].key
 
     return made
 
@@ -161,7 +161,7 @@ RATES = product("dpsco", "sweeps", "rates")
 SOLVE = job("dpcd", "solve", "dpcd", "diabetes", "dp_cd")
 TIMES = job("dpcd", "timing", "dpcd")
 OPTIMUM = job("dpcd", "optimum", "diabetes")
-FIGURE, TABLE = (product("dpcd", kind, name) for kind, name in
+FIGURE, TABLE = (product("dpcd", collection, name) for collection, name in
                  (("figures", "figure1"), ("tables", "table2")))  # fmt: skip
 JUMP = ("dperm.solvers.batched.dp_svrg", "+ jump[setting]", "+ 0.5 * jump[setting]")
 READING = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
@@ -298,8 +298,8 @@ def test_a_wider_grid_is_no_other_setting(configured):
     """What triggers a stage is more than what determines a setting."""
 
     def keys():
-        units = tuning_units(job, plan.design(config))
-        return [part_key(job, unit) for unit in units]
+        tasks = tuning_tasks(job, plan.design(config))
+        return [part_key(job, task) for task in tasks]
 
     config = configured()
     job = inputs.load_job(config)

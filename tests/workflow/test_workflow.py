@@ -12,7 +12,7 @@ import pytest
 from commands import SCRIPT, python
 from dperm.config.config import compose
 from dperm.experiments import plan
-from dperm.experiments.unit import PROVENANCE
+from dperm.experiments.task import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 SMALL = "paper.small_problems=[diabetes] scale.keep.clip=2"

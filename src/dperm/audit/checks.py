@@ -60,7 +60,7 @@ ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
 WEIGHTS_TOLERANCE = 1e-4  # relative, of weights whose releases agree up to rounding
 LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
-WORDS = 4096  # of every stream, none of which may be in another one
+STREAM_WORDS = 4096  # of every stream, none of which may be in another one
 EXAMINED = 6  # pairs at which thresholds of selections are compared
 EXTREME_PAIRS = 3  # pairs in each position that are run after extreme histories
 FITS = 2  # whole fits whose draws are compared
@@ -225,12 +225,12 @@ class Audit:
         for _, coupling in self.couplings:
             counts |= _counted((shift.event, shift.moved) for shift in coupling.shifts)
         shares = [
-            counts[kind] / claimed[kind] if claimed[kind] else math.inf
-            for kind in counts
-            if counts[kind]
+            counts[law] / claimed[law] if claimed[law] else math.inf
+            for law in counts
+            if counts[law]
         ]
         worst = max(shares, default=0.0)
-        notes = [f"{kind} {counts[kind]} of {claimed[kind]}" for kind in sorted(counts)]
+        notes = [f"{law} {counts[law]} of {claimed[law]}" for law in sorted(counts)]
         return CheckResult("count", worst, 1.0, worst > 1, ", ".join(notes))
 
     def noise(self) -> CheckResult:
@@ -245,9 +245,9 @@ class Audit:
         if len(np.unique(sizes)) < sizes.size:
             return CheckResult("noise", 0.0, LEVEL, True, "the same noise comes again")
         tests = {"dependence": dependence(runs)}
-        for kind in sorted({(draw.law, draw.order) for draw in draws}):
-            mine = [draw for draw in draws if (draw.law, draw.order) == kind]
-            tests[f"law of {kind[0]}"] = law(mine)
+        for law_and_order in sorted({(draw.law, draw.order) for draw in draws}):
+            mine = [draw for draw in draws if (draw.law, draw.order) == law_and_order]
+            tests[f"law of {law_and_order[0]}"] = law(mine)
         if all(isinstance(e, SampledGaussian) for e in self.m.ledger.events):
             tests["sampling rate"] = self._rate()
         worst = min(tests, key=tests.__getitem__)
@@ -260,14 +260,16 @@ class Audit:
         pair, _ = self.couplings[0]
         plain = self.plain
         assert isinstance(event, SampledGaussian)
-        reading = next(t for t in range(len(plain.views)) if plain.behind(t))
+        first_noisy = next(t for t in range(len(plain.views)) if plain.behind(t))
         read = 0
         seeds = all_seeds(self.seed, 3, READING_RUNS)
         for seed in seeds:
-            arguments = (seed, plain.draws, None, reading)
+            arguments = (seed, plain.draws, None, first_noisy)
             base_run = self.m.run(pair.first, *arguments)
             other_run = self.m.run(pair.second, *arguments)
-            read += bool((base_run.views[reading] != other_run.views[reading]).any())
+            read += bool(
+                (base_run.views[first_noisy] != other_run.views[first_noisy]).any()
+            )
         return float(stats.binomtest(read, len(seeds), event.sampling_rate).pvalue)
 
     def streams(self) -> CheckResult:
@@ -282,7 +284,7 @@ class Audit:
         plain = self.plain
         words = []
         for stream in (*seeded(s), *seeded(s + 1)):
-            words.append(stream.bit_generator.random_raw(WORDS))
+            words.append(stream.bit_generator.random_raw(STREAM_WORDS))
         views = m.run(m.base, (s, s + 1, s + 1), plain.draws).views
         other_views = m.run(m.base, (s, s + 2, s + 2), plain.draws).views
         sampled = []
@@ -513,9 +515,9 @@ def _counted(releases: Iterable[tuple[Event, int]]) -> Counter[str]:
     """Numbers of releases by their noise."""
     counts: Counter[str] = Counter()
     for event, many in releases:
-        kinds = (kind for kind, hidden in HIDES.items() if isinstance(event, hidden))
-        kind = CHOICES if isinstance(event, NoisyMax) else next(kinds, "unknown")
-        counts[kind] += many
+        laws = (law for law, hidden in HIDES.items() if isinstance(event, hidden))
+        noise_law = CHOICES if isinstance(event, NoisyMax) else next(laws, "unknown")
+        counts[noise_law] += many
     return counts
 
 
@@ -536,15 +538,15 @@ def _differ(arrays: list[Array], others: list[Array]) -> bool:
 
 
 def law(draws: list[Draw]) -> float:
-    """P-value of unit draws of one kind against their law.
+    """P-value of unit draws of one law against it.
 
     Of density exp(-||z||_r^2 / 2) the squared norm is chi-squared, |z_1|^r / ||z||_r^r
     is beta and independent of it, as is the sign.
     """
-    kind = draws[0].law
+    law_name = draws[0].law
     order = draws[0].order
     if order == 2:
-        unit = LAWS.get(kind, stats.norm)
+        unit = LAWS.get(law_name, stats.norm)
         numbers = np.concatenate([draw.unit.ravel() for draw in draws])
         return float(stats.kstest(numbers, unit.cdf).pvalue)
     rows = np.array([draw.unit.ravel() for draw in draws])

@@ -81,14 +81,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", help="folder; default results/audit/functions/<function>")
 
 
-def _between(kind: Callable[[str], Any], low: float, high: float) -> Any:
+def _between(parse: Callable[[str], Any], low: float, high: float) -> Any:
     """A type of numbers between two, of which neither is one."""
 
     def read(text: str) -> Any:
         """A number within the limits, or argparse's error."""
         with suppress(ValueError):
-            if low < kind(text) < high:
-                return kind(text)
+            if low < parse(text) < high:
+                return parse(text)
         expected = f"more than {low:.3g} and less than {high:.3g}"
         raise argparse.ArgumentTypeError(f"{text}: expected {expected}")
 

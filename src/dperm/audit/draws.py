@@ -30,7 +30,7 @@ from dperm.audit.mechanism import Array, Draw
 # Modules that keep numpy's own generators, as their code needs no record.
 UNTOUCHED = {"numpy", __package__}
 STANDARD = sys.stdlib_module_names
-WORDS = 4  # of 64 bits, of a generator's state
+STATE_WORDS = 4  # of 64 bits, of a generator's state
 MANY = 2**20  # more than there are generators that outlive a run
 PYTHON = random.Random  # whatever their names hold later
 LEGACY = np.random.RandomState
@@ -54,7 +54,7 @@ class RecordedRun:
     python: bool = False  #: whether that of ``random`` has it
     system: np.random.Generator | None = None  #: in place of the system's numbers
 
-    def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
+    def noise(self, law: str, unit: Any, loc: Any, scale: Any) -> Any:
         """Record a draw and return it, with the script's numbers where they fit."""
         if not self.is_kept:
             return loc + scale * unit
@@ -65,7 +65,7 @@ class RecordedRun:
             self.replayed += 1
         elif self.script:
             self.others.add("another sequence of draws")
-        self.draws.append(Draw(kind, np.array(unit, dtype=float)))
+        self.draws.append(Draw(law, np.array(unit, dtype=float)))
         return loc + scale * unit
 
     def fresh(self) -> list[int]:
@@ -103,9 +103,9 @@ class MixedSeed(ISpawnableSeedSequence):
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
         """State of that many words."""
-        if n_words > WORDS or self.entropy >= 2**63:
+        if n_words > STATE_WORDS or self.entropy >= 2**63:
             return np.random.SeedSequence(self.entropy).generate_state(n_words, dtype)
-        state = int(self.entropy) * WORDS
+        state = int(self.entropy) * STATE_WORDS
         words = []
         for _ in range(n_words):
             state = (state + 0x9E3779B97F4A7C15) % 2**64
@@ -343,16 +343,16 @@ class Replacements:
 
     def _add_existing(self, original: Any) -> None:
         """A recording generator in place of one that was made before the runs."""
-        kind = type(original)
-        if kind is np.random.Generator:
+        generator_type = type(original)
+        if generator_type is np.random.Generator:
             bits = original.bit_generator
             self._add(original, Generator(bits))
             self.restarts[id(original)] = functools.partial(_restart, bits)
-        elif kind is np.random.RandomState:
+        elif generator_type is np.random.RandomState:
             state = RandomState(original._bit_generator)
             self._add(original, state)
             self.restarts[id(original)] = state.seed
-        elif kind is random.Random:
+        elif generator_type is random.Random:
             generator = Mersenne(0)
             self._add(original, generator)
             self.restarts[id(original)] = lambda seed: generator.seed(str(seed))
@@ -387,10 +387,10 @@ def _replaced(replacements: Replacements) -> Iterator[Undo]:
     public = (vars(np.random), vars(np.random.mtrand), vars(random), vars(os))
     for names in public:
         yield from _in_mapping(names, replacements)
-    for kind in gc.get_objects():
+    for holder in gc.get_objects():
         # the type alone is asked: an object may run code of its own for its class
-        if issubclass(type(kind), type) and not _is_untouched(kind.__module__):
-            yield from _in_attributes(kind, dict(vars(kind)), replacements)
+        if issubclass(type(holder), type) and not _is_untouched(holder.__module__):
+            yield from _in_attributes(holder, dict(vars(holder)), replacements)
     own_ids = {
         id(replacements.originals),
         *map(id, public),
@@ -435,8 +435,8 @@ def _in_holder(holder: Any, replacements: Replacements) -> Iterator[Undo]:
 def _attributes(holder: Any) -> dict[str, Any]:
     """Attributes of an object, those of its slots too."""
     attributes = dict(getattr(holder, "__dict__", {}))
-    for kind in type(holder).__mro__:
-        slots = vars(kind).get("__slots__", ())
+    for base in type(holder).__mro__:
+        slots = vars(base).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if hasattr(holder, name):
                 attributes[name] = getattr(holder, name)

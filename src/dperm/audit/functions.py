@@ -102,7 +102,7 @@ class Domain:
         return self.x is not None and self.y is not None
 
     def pairs(self, rng: Rng) -> list[Neighbours]:
-        """Neighbours worth trying, each once, from each kind of data in turn."""
+        """Neighbours worth trying, each once, from each size of records in turn."""
         return self._in_turn((1.0,) if self.bounded else RECORD_SIZES, rng)
 
     def extremes(self, rng: Rng) -> list[Neighbours]:
@@ -114,9 +114,9 @@ class Domain:
         if self.bounded:
             return []
         pairs = []
-        for x_size, y_size, kind in COMPANIES:
-            X = list(self._bases(x_size, rng))[kind].X
-            base = AuditData(X, list(self._bases(y_size, rng))[kind].y)
+        for x_size, y_size, place in COMPANIES:
+            X = list(self._bases(x_size, rng))[place].X
+            base = AuditData(X, list(self._bases(y_size, rng))[place].y)
             for record in self._extreme_records():
                 both = [(X[0], float(base.y[0])), record]
                 both = both if self.relation == "replace" else both[::-1]
@@ -141,12 +141,13 @@ class Domain:
             differ = (one.X != two.X).any(axis=1) | (one.y != two.y)
             place = int(np.argmax(differ))
             rows = [(data.X[place].copy(), float(data.y[place])) for data in (one, two)]
-            base, kind = AuditData(one.X.copy(), one.y.copy()), int(rng.integers(5))
-            if kind < 2:
-                rows[kind] = self._mutant(rows[kind], rng)
-            elif kind == 2:
+            base = AuditData(one.X.copy(), one.y.copy())
+            mutation = int(rng.integers(5))
+            if mutation < 2:
+                rows[mutation] = self._mutant(rows[mutation], rng)
+            elif mutation == 2:
                 base.X[:], base.y[:] = rows[int(rng.integers(2))]
-            elif kind == 3:
+            elif mutation == 3:
                 base.X[:], base.y[:] = self._mutant(rows[int(rng.integers(2))], rng)
             else:
                 other = int(rng.integers(self.n))
@@ -156,15 +157,15 @@ class Domain:
     def _mutant(self, row: Row, rng: Rng) -> Row:
         """A record with another label, another feature, or another size."""
         x, label = row[0].copy(), row[1]
-        kind = int(rng.integers(3))
-        if kind == 0 or not self.p:
+        mutation = int(rng.integers(3))
+        if mutation == 0 or not self.p:
             low, high = min(self._ends(1.0)), max(self._ends(1.0))
             share = float(rng.choice((0.25, 0.5, 0.75, rng.random())))
             spread = 1.0
             if self.y is None:
                 spread = float(10.0 ** rng.uniform(-1, 1))
             return x, spread * (low + (high - low) * share)
-        if kind == 1:
+        if mutation == 1:
             x[int(rng.integers(self.p))] = self._random(1.0, rng)[0]
         else:
             x = x * rng.uniform(-1, 1)
@@ -407,8 +408,10 @@ def numbers(value: Any) -> Array:
     try:
         return np.ravel(np.asarray(value, dtype=float)) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError) as error:
-        kind = type(value).__name__
-        raise CannotAuditError(f"the output: expected numbers, found {kind}") from error
+        type_name = type(value).__name__
+        raise CannotAuditError(
+            f"the output: expected numbers, found {type_name}"
+        ) from error
 
 
 def load(place: str) -> Fit:

@@ -20,13 +20,13 @@ ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e-162, 1e-200, 5e-324, 0.0)
 
 def pairs(m: Mechanism, count: int) -> list[Pair]:
     """The given number of pairs, the worst known ones first, each in one direction."""
-    kinds = [_tried(m), _plain(m), _random(m)]
+    searches = [_tried(m), _plain(m), _random(m)]
     if m.selections:
         apart = _apart(m)
-        kinds = [apart, apart, apart, *kinds]
+        searches = [apart, apart, apart, *searches]
     if m.hidden:
-        kinds.insert(0, _crowded(m))
-    turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+        searches.insert(0, _crowded(m))
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*searches))
     return [*itertools.islice(filter(None, turns), count)]
 
 
@@ -147,8 +147,8 @@ def _apart(m: Mechanism) -> Iterator[Pair]:
     n, p = m.base.X.shape
     is_first = np.arange(p) == 0
     place = np.arange(n)[:, None] + 0.5 * np.arange(p)
-    kinds = itertools.product((False, True), m.positions[:2], GAPS, corners(p))
-    for low, position, gap, c in kinds:
+    settings = itertools.product((False, True), m.positions[:2], GAPS, corners(p))
+    for low, position, gap, c in settings:
         if low:
             means = np.where(is_first, gap, 0.0)
         else:

@@ -160,8 +160,10 @@ class Replay:
         pairs: list[tuple[int, Event]] = []
         for place in reversed(places):
             events = ahead if place < ahead_count else later
-            kinds = HIDES.get(seen.draws[place].law, ())
-            able = [k for k, event in enumerate(events) if isinstance(event, kinds)]
+            event_types = HIDES.get(seen.draws[place].law, ())
+            able = [
+                k for k, event in enumerate(events) if isinstance(event, event_types)
+            ]
             if able:
                 pairs.insert(0, (place, events[able[-1]]))
                 if len(able) > 1:

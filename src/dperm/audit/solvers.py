@@ -360,11 +360,11 @@ def _sequence(needs: Needs, d: int) -> AuditData:
 
 def _streams(request: AuditRequest) -> Made:
     """A stream of records in each ball, with one target."""
-    for words, needs, base in _kinds_of_stream(request):
+    for words, needs, base in _stream_cases(request):
         yield from _of_balls(request, words, needs, base)
 
 
-def _kinds_of_stream(
+def _stream_cases(
     request: AuditRequest,
 ) -> Iterator[tuple[str, Needs, AuditData | None]]:
     """The usual data, and those on which a bound on the step is needed.

@@ -116,7 +116,7 @@ LISTS = (
     *("drop", "categories", "solvers", "epsilon", "tunings"),
     *("bounds", "label_bounds"),
 )
-KEYS = {
+OPTION_HELP = {
     key: str(one.description)
     for key, one in Request.model_fields.items()
     if one.description
@@ -126,7 +126,7 @@ KEYS = {
 def usage() -> str:
     """The command's purpose and keys."""
     wrapper = textwrap.TextWrapper(86, "  ", " " * 18)
-    keys = [wrapper.fill(f"{key + '=':15} {text}") for key, text in KEYS.items()]
+    keys = [wrapper.fill(f"{key + '=':15} {text}") for key, text in OPTION_HELP.items()]
     return (
         "usage: dperm try mine.csv target=y solvers=[dp_cd,dp_gd,mine] epsilon=1\n\n"
         "compare private methods on data of your own, at one true epsilon\n\n"
@@ -164,15 +164,15 @@ def parse(words: Iterable[str]) -> Request:
             arguments["problem"] = word
         elif below and equals and name in OVERRIDES:
             arguments["overrides"].append(word)
-        elif not equals or name not in KEYS:
-            near = hint(f"{name}=", [f"{option}=" for option in KEYS])
-            listed = near or f": expected one of {', '.join(KEYS)}"
+        elif not equals or name not in OPTION_HELP:
+            near = hint(f"{name}=", [f"{option}=" for option in OPTION_HELP])
+            listed = near or f": expected one of {', '.join(OPTION_HELP)}"
             faults.append(f"no key {word!r}{listed}")
         else:
             try:
                 _put(arguments, [name, *below], _value(name, text))
             except (yaml.YAMLError, TypeError):
-                faults.append(f"{word}: expected {KEYS[name]}")
+                faults.append(f"{word}: expected {OPTION_HELP[name]}")
     try:
         request = Request(**arguments)
     except ValidationError as error:
@@ -185,7 +185,7 @@ def parse(words: Iterable[str]) -> Request:
                 sentences[key] = _fault(key, problem)
         faults += sentences.values()
     if not arguments.get("problem"):
-        faults.append(f"problem=: expected {KEYS['problem']}")
+        faults.append(f"problem=: expected {OPTION_HELP['problem']}")
     if faults:
         raise ConfigError("; ".join(faults))
     return request
@@ -235,7 +235,8 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
     """One line of a key's error of pydantic, with what the key is."""
     sentence = re.sub("^(Input should be|Value error,)", "expected", str(error["msg"]))
     name = key.partition(".")[0]
-    return f"{key}={error['input']}: {sentence} ({name}: {KEYS.get(name, 'no key')})"
+    help_text = OPTION_HELP.get(name, "no key")
+    return f"{key}={error['input']}: {sentence} ({name}: {help_text})"
 
 
 # --- the race -------------------------------------------------------------------------
@@ -258,9 +259,9 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
         importlib.import_module("matplotlib")  # refused now, and not after the runs
     case, chosen, pythons = planned(request)
     written = _file(request, case.name)
-    held = len(case.y_held)
+    held_out = len(case.y_held)
     n, p = case.X.shape
-    log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
+    log.info("%d records and %d held out, p = %d, %s", n, held_out, p, case.loss)
     counts: dict[str, Any] = {"fresh": request.fresh, "tunings": request.tunings}
     forecast = race.expected(case, chosen, request.epsilon, **counts)
     able = [one for one, seconds in zip(chosen, forecast, strict=True) if seconds > 0]
@@ -276,7 +277,7 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
         rows = peers.rows(case, python, request.epsilon, seeds, library)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
     labels = {method.name: method.label for method in chosen}
-    table = race.means(runs, {**peers.LABELS, **labels})
+    table = race.means(runs, {**peers.PEER_LABELS, **labels})
     table_of_try = table.reindex(columns=race.OF_TRY)
     write_csv(written, table_of_try)
     if draws:
@@ -406,10 +407,13 @@ def _read(request: Request) -> tuple[Any, Any, list[str]]:
         near = hint(request.problem, files)
         raise ConfigError(f"problem={request.problem}: no such file{near}")
     separator = request.separator and request.separator.replace("\\t", "\t")
-    reading: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
+    read_options: dict[str, Any] = {
+        "decimal": request.decimal,
+        "header": request.header,
+    }
     columns = {key: getattr(request, key) for key in OF_COLUMNS}
     try:
-        table = data.read_table(path, separator=separator, **reading)
+        table = data.read_table(path, separator=separator, **read_options)
         return data.table_arrays(table, request.target, **columns)
     except RefusedError as error:
         where = "" if str(error).startswith(path.name) else f"{path.name}: "

@@ -64,7 +64,7 @@ INTERPRET = Library(
     is_slow=True,
 )
 LIBRARIES = {library.name: library for library in (DIFFPRIVLIB, INTERPRET)}
-LABELS = {"interpret": "DP-EBM of interpret"}
+PEER_LABELS = {"interpret": "DP-EBM of interpret"}
 
 
 def environments() -> dict[str, tuple[str, str]]:
@@ -177,7 +177,7 @@ def rows(
     for i, epsilon in enumerate(epsilons):
         for k, seed in enumerate(seeds):
             row = {**common, "epsilon": epsilon, "run_seed": seed}
-            scores = (outputs["scores"][i, k], outputs["held"][i, k])
+            scores = (outputs["scores"][i, k], outputs["held_out"][i, k])
             row |= case.measured(*scores, library.is_affine)
             row |= {"seconds": outputs["seconds"][i, k], "given": library.note}
             table.append(row)

@@ -55,7 +55,7 @@ SLOW = 200_000  # entries of X from which that is one, as noise decides less the
 LONG = 3.0  # seconds of a fit, which is not made twice to foretell its time
 MAX_ENTRIES = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be
-COLUMNS = [  # of a run
+RUN_COLUMNS = [  # of a run
     "problem",
     "solver",
     "n",
@@ -76,7 +76,7 @@ COLUMNS = [  # of a run
     "reason",
 ]
 MEASURED = ("seconds", "test", "accuracy")
-KEYS = ["problem", "solver", "epsilon", "tuning"]  # of a mean
+MEAN_KEYS = ["problem", "solver", "epsilon", "tuning"]  # of a mean
 OF_TRY = [  # columns of try.csv
     "algorithm",
     "tuning",
@@ -189,7 +189,7 @@ class Case:
             )
         return excess
 
-    def held(self, scores: np.ndarray) -> float:
+    def held_out_metric(self, scores: np.ndarray) -> float:
         """The metric of scores of the held-out records; nan with one class alone."""
         if not self.signed:
             return float(r2_score(self.y_held, scores))
@@ -212,10 +212,10 @@ class Case:
         return y / self.unit
 
     def measured(
-        self, scores: np.ndarray, held: np.ndarray, is_affine: bool = True
+        self, scores: np.ndarray, held_out_scores: np.ndarray, is_affine: bool = True
     ) -> Row:
         """Of a row: the excess of fitted records' scores, and held-out metrics."""
-        return self._ok(self.excess(scores, is_affine), held)
+        return self._ok(self.excess(scores, is_affine), held_out_scores)
 
     def ends(self) -> list[Row]:
         """The best constant, and the fit without privacy, as rows of no epsilon."""
@@ -230,21 +230,21 @@ class Case:
             {**self.known("no privacy"), **self._ok(0.0, scores)},
         ]
 
-    def _ok(self, excess: float, held: np.ndarray) -> Row:
+    def _ok(self, excess: float, held_out_scores: np.ndarray) -> Row:
         return {
             "excess": excess,
             "metric": "AUC" if self.signed else "R2",
-            "test": self.held(held),
-            "accuracy": self.accuracy(held),
+            "test": self.held_out_metric(held_out_scores),
+            "accuracy": self.accuracy(held_out_scores),
             "status": "ok",
             "reason": "",
         }
 
     def fit(self, method: Method, epsilon: float, setting: Setting, seed: int) -> Any:
         """A fit of the method, from a seed."""
-        kind = DPClassifier if self.signed else DPRegressor
+        estimator_type = DPClassifier if self.signed else DPRegressor
         parameters = {"setting": dict(setting), "loss": self.loss, **self.declared}
-        model = kind(method, epsilon=epsilon, random_state=seed, **parameters)
+        model = estimator_type(method, epsilon=epsilon, random_state=seed, **parameters)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return model.fit(self.X, self.y)
@@ -473,7 +473,7 @@ def duration(seconds: float) -> str:
 
 
 def means(
-    runs: pd.DataFrame, labels: Mapping[str, str], keys: Sequence[str] = KEYS
+    runs: pd.DataFrame, labels: Mapping[str, str], keys: Sequence[str] = MEAN_KEYS
 ) -> pd.DataFrame:
     """A row for each problem, method, epsilon and tuning, and for each gap.
 
@@ -483,7 +483,7 @@ def means(
     """
     table = []
     names = {**labels, **REFERENCES}
-    runs = runs.reindex(columns=COLUMNS)
+    runs = runs.reindex(columns=RUN_COLUMNS)
     for _, group in runs.groupby([*keys], sort=False, dropna=False):
         shared = group.iloc[0].drop(["excess", "run_seed"]).to_dict()
         row = {"algorithm": names.get(shared["solver"], shared["solver"]), **shared}

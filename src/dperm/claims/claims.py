@@ -143,8 +143,10 @@ def groups(each: Any) -> list[Point]:
     grids = each if isinstance(each, list) else [each or {}]
     points: list[Point] = []
     for grid in grids:
-        cells = itertools.product(*grid.values())
-        points += [dict(zip(grid, cell, strict=True)) for cell in cells]
+        combinations = itertools.product(*grid.values())
+        points += [
+            dict(zip(grid, combination, strict=True)) for combination in combinations
+        ]
     return points
 
 

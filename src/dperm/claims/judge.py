@@ -125,7 +125,7 @@ def _combined(
         return replace(finding, verdict=NOT_RUN, reason=str(error))
     for point in groups(claim.each):
         name = ", ".join(map(worded, point.values()))
-        reasons = [claim.without.get(str(cell)) for cell in point.values()]
+        reasons = [claim.without.get(str(coordinate)) for coordinate in point.values()]
         try:
             group = matching(rows, {k: v for k, v in point.items() if k in rows})
             if claim.table and group.empty:

@@ -29,7 +29,7 @@ BOUND = "true_epsilon"  # what is proved at most: its interval begins at 0
 Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
 TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
 PROOFS = "proofs"  # stands for a table whose columns are arguments
-MAX_CELLS = 6  # of a column that a message lists
+MAX_ENTRIES = 6  # of a column that a message lists
 EQUAL = 1e-9  # relative difference of equal numbers
 ALLOWED = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Dict, ast.Call),
@@ -54,9 +54,9 @@ def matching(table: pd.DataFrame, where: Point) -> pd.DataFrame:
             text = table[column].astype(str)
             table = table[text.str.contains(condition["contains"], regex=False)]
             continue
-        cells = condition if isinstance(condition, list) else [condition]
-        table = table[table[column].isin(cells)]
-        missing = [cell for cell in cells if not (table[column] == cell).any()]
+        allowed = condition if isinstance(condition, list) else [condition]
+        table = table[table[column].isin(allowed)]
+        missing = [entry for entry in allowed if not (table[column] == entry).any()]
         if missing and isinstance(condition, list):
             raise MissingRow(f"no row of {column} {', '.join(map(str, missing))}")
     return table
@@ -67,8 +67,8 @@ def unlike(table: pd.DataFrame, where: Point) -> str:
     for column, condition in where.items():
         is_plain = column in table and not isinstance(condition, dict | list)
         if is_plain and not (table[column] == condition).any():
-            cells = map(repr, table[column].drop_duplicates().tolist()[:MAX_CELLS])
-            return f" of {column} {condition!r}, which has {', '.join(cells)}"
+            entries = map(repr, table[column].drop_duplicates().tolist()[:MAX_ENTRIES])
+            return f" of {column} {condition!r}, which has {', '.join(entries)}"
     return ""
 
 
@@ -119,7 +119,7 @@ class Words:
     exact: Sequence[str] = ()  #: columns that are computed, counted or printed
 
     def __getitem__(self, name: str) -> Any:
-        if name in WORDS:
+        if name in CLAIM_WORDS:
             return getattr(self, name)
         if name == "estimate":
             return self.number
@@ -323,7 +323,7 @@ class Words:
         return Number.of_any(1.0 if math.isclose(share, 1.0, rel_tol=EQUAL) else share)
 
 
-WORDS = (
+CLAIM_WORDS = (
     *("at", "slope", "shape", "fewer", "worst_step", "most", "least", "spread"),
     *("inside", "standing_out", "exactly", "outside", "widened", "proof"),
 )
@@ -374,7 +374,7 @@ def compiled(expression: str) -> Expression:
 def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
     """What the call of a word reads; refuse it if it cannot be called so."""
     word = ast.unparse(call.func)
-    one_of("word", word, WORDS)
+    one_of("word", word, CLAIM_WORDS)
     keywords: dict[Any, ast.expr] = {
         argument.arg: argument.value for argument in call.keywords
     }

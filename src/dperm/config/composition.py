@@ -227,8 +227,8 @@ def contents(file: str) -> dict[str, Any]:
         settings = {
             key: setting for key, setting in content.items() if key != "defaults"
         }
-        kind = schema.GROUPS[file.partition("/")[0]]
-        check(settings, kind, f"{where}: ", is_whole=False)
+        section_type = schema.GROUPS[file.partition("/")[0]]
+        check(settings, section_type, f"{where}: ", is_whole=False)
         _check_defaults(file, content)
     return content
 
@@ -239,18 +239,20 @@ def _add_products(file: str, content: dict[str, Any]) -> None:
     So a figure is added to a paper of the package without a copy of its YAML.
     """
     folder, _, name = file.rpartition("/")
-    for kind, section in schema.PRODUCTS.items() if name == "paper.yaml" else ():
-        for path in conf_files(f"{folder}/{kind}"):
-            where = f"conf/{folder}/{kind}/{path.name}"
+    if name != "paper.yaml":
+        return
+    for collection, section_type in schema.PRODUCTS.items():
+        for path in conf_files(f"{folder}/{collection}"):
+            where = f"conf/{folder}/{collection}/{path.name}"
             with unwatched:
                 added = load_yaml(where, path.read_bytes())
-            check(added, section, f"{where}: ")
-            products = content.get(kind) or {}
+            check(added, section_type, f"{where}: ")
+            products = content.get(collection) or {}
             if path.stem in products:
                 raise ConfigError(
                     f"{where}: expected another name, found one that the paper has"
                 )
-            content[kind] = {**products, path.stem: added}
+            content[collection] = {**products, path.stem: added}
 
 
 def _check_defaults(file: str, content: dict[str, Any]) -> None:

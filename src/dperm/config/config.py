@@ -149,7 +149,10 @@ def checked(
 
 
 def _object(
-    kind: Any, tree: dict[str, Any], names: dict[str, str], overrides: Sequence[str]
+    section_type: Any,
+    tree: dict[str, Any],
+    names: dict[str, str],
+    overrides: Sequence[str],
 ) -> Any:
     """Plain values as the configuration or its settings.
 
@@ -158,7 +161,7 @@ def _object(
     """
     from dperm.config import composition
 
-    config = check(tree, kind, composition.place_of(names, overrides))
+    config = check(tree, section_type, composition.place_of(names, overrides))
     for group, name in names.items():
         _check_section(group, name, getattr(config, group), overrides)
     mirror = config.data.mirror or os.environ.get("DPERM_MIRROR") or None
@@ -262,12 +265,12 @@ def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
     if paper.runs and not (paper.problems or problems):
         raise ConfigError(f"{where}: problems: expected at least one, found none")
     allowed = problems or [*paper.problems, *paper.small_problems]
-    for kind in ("runs", "figures", "tables"):
-        for name, product in getattr(paper, kind).items():
+    for collection in ("runs", "figures", "tables"):
+        for name, product in getattr(paper, collection).items():
             for problem in product.problems or ():
-                one_of(f"{where}: {kind}.{name}.problems", problem, allowed)
+                one_of(f"{where}: {collection}.{name}.problems", problem, allowed)
             for sweep in getattr(product, "sweeps", ()):
-                one_of(f"{where}: {kind}.{name}.sweeps", sweep, paper.sweeps)
+                one_of(f"{where}: {collection}.{name}.sweeps", sweep, paper.sweeps)
     files = {f"published.{name}": file for name, file in paper.published.items()}
     for key, file in (files | {"claims": paper.claims}).items():
         if file and paper_file(paper, file) is None:

@@ -88,8 +88,10 @@ def sections(
     stored = _SECTIONS.get(group, {})
     if of_group(group, _OVERRIDES) != of_group(group, overrides):
         return {}
-    kind = schema.GROUPS[group]
-    return {name: rebuilt(kind, stored[name]) for name in names if name in stored}
+    declared_type = schema.GROUPS[group]
+    return {
+        name: rebuilt(declared_type, stored[name]) for name in names if name in stored
+    }
 
 
 def of_group(group: str, overrides: Iterable[str]) -> list[str]:
@@ -97,14 +99,16 @@ def of_group(group: str, overrides: Iterable[str]) -> list[str]:
     return [text for text in overrides if key_of(text).startswith(f"{group}.")]
 
 
-def rebuilt(kind: Any, plain: Any) -> Any:
+def rebuilt(declared_type: Any, plain: Any) -> Any:
     """The section whose plain values these are; they were checked before."""
-    if isinstance(kind, type) and is_dataclass(kind):
-        section: Any = object.__new__(kind)
-        parts = {name: rebuilt(_hints(kind)[name], plain[name]) for name in plain}
+    if isinstance(declared_type, type) and is_dataclass(declared_type):
+        section: Any = object.__new__(declared_type)
+        parts = {
+            name: rebuilt(_hints(declared_type)[name], plain[name]) for name in plain
+        }
         vars(section).update(parts)
         return section
-    *_, inner = typing.get_args(kind) or [None]
+    *_, inner = typing.get_args(declared_type) or [None]
     if is_dataclass(inner) and isinstance(plain, Mapping):
         return {name: rebuilt(inner, plain[name]) for name in plain}
     if is_dataclass(inner) and isinstance(plain, list):
@@ -113,5 +117,5 @@ def rebuilt(kind: Any, plain: Any) -> Any:
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _hints(declared_type: Any) -> dict[str, Any]:
+    return typing.get_type_hints(declared_type)

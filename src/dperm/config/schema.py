@@ -24,7 +24,7 @@ from dperm.privacy import accountants as calibrations
 IN_KEYS = "nothing"  # a key has the settings that come out of it
 GIVEN = ""  # in place of a value that every YAML gives
 # Columns of all rows of sweeps, whose names no axis may have.
-COLUMNS = {
+RESERVED_AXES = {
     "paper",
     "sweep",
     "replicate",
@@ -97,7 +97,7 @@ def _run(spec: Any) -> None:
 
 def _swept(spec: Any) -> None:
     points = grid.points(spec, "", axes=None)
-    for axis in sorted(COLUMNS & {name for point in points for name in point}):
+    for axis in sorted(RESERVED_AXES & {name for point in points for name in point}):
         raise ValueError(
             f".{axis}: expected another name, as all rows have a column {axis}"
         )

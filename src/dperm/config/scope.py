@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from dperm.config import schema
-from dperm.storage.closure import unwatched
+from dperm.storage.source_code import unwatched
 
 IN_KEYS = "nothing"  # keys come out of it
 # Settings that say where files are and how many threads work, and what a command line
@@ -75,10 +75,10 @@ def view(section: Any, path: str, scope: Scope) -> Any:
     """
     if isinstance(section, Mapping):
         return _Entries(section, path, scope)
-    kind: Any = type(section)
-    if not isinstance(section, schema.Section) or issubclass(kind, _Viewed):
+    section_type: Any = type(section)
+    if not isinstance(section, schema.Section) or issubclass(section_type, _Viewed):
         return section
-    seen: Any = object.__new__(_viewed(kind))
+    seen: Any = object.__new__(_viewed(section_type))
     vars(seen).update(vars(section), _path=path, _scope=scope)
     return seen
 
@@ -88,9 +88,9 @@ class _Viewed:
 
 
 @functools.cache
-def _viewed(kind: Any) -> type:
-    """The class of views of a kind of section."""
-    names = frozenset(field.name for field in fields(kind))
+def _viewed(section_type: Any) -> type:
+    """The class of views of a type of section."""
+    names = frozenset(field.name for field in fields(section_type))
 
     def read(self: Any, name: str) -> Any:
         content = object.__getattribute__(self, name)
@@ -101,18 +101,18 @@ def _viewed(kind: Any) -> type:
 
     def reduced(self: Any) -> Any:
         attributes = object.__getattribute__(self, "__dict__")
-        plain: Any = object.__new__(kind)
+        plain: Any = object.__new__(section_type)
         vars(plain).update({name: attributes[name] for name in names})
         if "_scope" not in attributes:  # replaced: its parts are views still
-            return _rebuilt, (kind, vars(plain))
+            return _rebuilt, (section_type, vars(plain))
         return view, (plain, attributes["_path"], attributes["_scope"])
 
     methods = {"__getattribute__": read, "__reduce__": reduced}
-    return type(kind.__name__, (_Viewed, kind), methods)
+    return type(section_type.__name__, (_Viewed, section_type), methods)
 
 
-def _rebuilt(kind: Any, content: dict[str, Any]) -> Any:
-    section: Any = object.__new__(kind)
+def _rebuilt(section_type: Any, content: dict[str, Any]) -> Any:
+    section: Any = object.__new__(section_type)
     vars(section).update(content)
     return section
 

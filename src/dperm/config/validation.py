@@ -36,14 +36,16 @@ def key_of(override: str) -> str:
 # --- types ----------------------------------------------------------------------------
 
 
-def check(value: Any, kind: Any, where: Where = "", is_whole: bool = True) -> Any:
+def check(
+    value: Any, declared_type: Any, where: Where = "", is_whole: bool = True
+) -> Any:
     """The value as an object of a type; a value that is not of it is refused.
 
     Parameters
     ----------
     value : plain value, list, dict or section
         As in a YAML file.
-    kind : type
+    declared_type : type
         Any type that pydantic knows, such as a class of ``schema``.
     where : str or callable
         Beginning of the message: a key, or a file and a space. Or a function that makes
@@ -57,7 +59,7 @@ def check(value: Any, kind: Any, where: Where = "", is_whole: bool = True) -> An
     """
     plain = asdict(value) if is_dataclass(value) else value  # type: ignore[arg-type]
     try:
-        return _adapter(kind).validate_python(plain)
+        return _adapter(declared_type).validate_python(plain)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         errors = [fault for fault in errors if is_whole or not _is_empty(fault)]
@@ -67,11 +69,11 @@ def check(value: Any, kind: Any, where: Where = "", is_whole: bool = True) -> An
 
 
 @functools.lru_cache(256)
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _adapter(declared_type: Any) -> TypeAdapter[Any]:
     strict = ConfigDict(strict=True, arbitrary_types_allowed=True)
-    if is_dataclass(kind):
-        return TypeAdapter(kind)
-    return TypeAdapter(kind, config=strict)
+    if is_dataclass(declared_type):
+        return TypeAdapter(declared_type)
+    return TypeAdapter(declared_type, config=strict)
 
 
 def _is_empty(error: Any) -> bool:

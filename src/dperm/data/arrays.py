@@ -50,9 +50,9 @@ def digest_arrays(X: Any, y: Any) -> str:
     X, y = canonical(X, y)
     digest = hashlib.sha256()
     for name, array in (*_parts(X).items(), ("y", y)):
-        kind = "<f8" if array.dtype.kind == "f" else "<i8"
-        digest.update(f"{name} {array.shape} {kind}\n".encode())
-        digest.update(np.ascontiguousarray(array, dtype=kind).data)
+        stored_type = "<f8" if array.dtype.kind == "f" else "<i8"
+        digest.update(f"{name} {array.shape} {stored_type}\n".encode())
+        digest.update(np.ascontiguousarray(array, dtype=stored_type).data)
     return f"sha256:{digest.hexdigest()}"
 
 

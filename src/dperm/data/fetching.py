@@ -41,8 +41,8 @@ from dperm.data.arrays import (
 from dperm.data.readers import FORMATS, read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.data.tables import labels
-from dperm.storage import closure
 from dperm.storage import files as store
+from dperm.storage import source_code
 
 RECORD = "fetch.json"
 READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:serve")
@@ -157,7 +157,7 @@ def source_digest(dataset: Dataset, mirror: str | None = None) -> str:
     code = ""
     if dataset.digest is None:
         folders |= {"mirror": Path(mirror)} if mirror else {}
-        code = closure.digest(*READING)
+        code = source_code.digest(*READING)
     paths = []
     for source in dataset.sources:
         if source.origin in folders:
@@ -498,12 +498,12 @@ def check_dataset(dataset: Dataset) -> None:
 
 def _check_source(source: Source, where: str) -> None:
     """Refuse keys that its kind has not or lacks, and what they name if unknown."""
-    present = {key for key, setting in vars(source).items() if setting} - {"origin"}
+    given_keys = {key for key, setting in vars(source).items() if setting} - {"origin"}
     allowed = SOURCES[source.origin]
-    for key in sorted(present.difference(allowed)):
+    for key in sorted(given_keys.difference(allowed)):
         raise ValueError(f"{where}.{key}: expected one of {', '.join(allowed)}")
     for key in allowed:
-        if key not in present and key != "members":
+        if key not in given_keys and key != "members":
             raise ValueError(f"{where}.{key}: expected a value, found nothing")
     if source.origin == "sklearn":
         one_of(f"{where}.loader", source.loader, [f"load_{name}" for name in BUNDLED])
@@ -518,7 +518,7 @@ def _check_source(source: Source, where: str) -> None:
 @functools.cache
 def _arguments(function: Callable[..., Any]) -> Any:
     """The keyword arguments of a function as a section."""
-    kinds = get_type_hints(function, include_extras=True)
+    types = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters.values()
     keyword_only = [
         parameter
@@ -526,9 +526,9 @@ def _arguments(function: Callable[..., Any]) -> Any:
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
     listed: list[Any] = [
-        (parameter.name, kinds[parameter.name])
+        (parameter.name, types[parameter.name])
         if parameter.default is parameter.empty
-        else (parameter.name, kinds[parameter.name], field(default=None))
+        else (parameter.name, types[parameter.name], field(default=None))
         for parameter in keyword_only
     ]
     return make_dataclass("Keys", listed, bases=(Section,), kw_only=True)

@@ -19,8 +19,8 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.storage import closure
 from dperm.storage import files as store
+from dperm.storage import source_code
 
 META = "meta.json"
 
@@ -111,7 +111,9 @@ def load_prepared(problem_name: str, data: Data) -> Prepared:
 
 def made_by(steps: Preparation) -> str:
     """Digest of a preparation and of the code that carries it out."""
-    return store.digest([asdict(steps), closure.digest("dperm.data.preparing:_make")])
+    return store.digest(
+        [asdict(steps), source_code.digest("dperm.data.preparing:_make")]
+    )
 
 
 def _make(problem: ProblemSection, record: FetchRecord, X: Any, y: Any) -> Prepared:

@@ -61,7 +61,7 @@ class Content(NamedTuple):
 
 
 @contextmanager
-def refusing(names: str, kind: str) -> Iterator[None]:
+def refusing(names: str, format_name: str) -> Iterator[None]:
     """Turn what a parser raises into a ``RefusedError`` of one line with names.
 
     Errors of the system, such as a full disk, pass.
@@ -78,7 +78,9 @@ def refusing(names: str, kind: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's: not permitted, a full disk
         text = " ".join("".join(traceback.format_exception_only(error)).split())
-        raise RefusedError(f"{names} cannot be read as {kind}: {text[:300]}") from error
+        raise RefusedError(
+            f"{names} cannot be read as {format_name}: {text[:300]}"
+        ) from error
 
 
 def unpack(
@@ -93,17 +95,17 @@ def unpack(
     have more than ``max_bytes``, or if a wanted member is missing.
     """
     with ExitStack() as opened:
-        held = _members(path, opened, max_bytes)
-        names = [*held]
+        members = _members(path, opened, max_bytes)
+        names = [*members]
         if wanted and names != [path.name]:
-            names = [_chosen(held, name) for name in wanted]
+            names = [_chosen(members, name) for name in wanted]
         elif len(names) != 1:
             listed = _listed(names)
             raise RefusedError(f"it is an archive of {listed}: `members` names some")
         contents = list[Content]()
         spare = max_bytes
         for name in names:
-            stream = opened.enter_context(held[name]())
+            stream = opened.enter_context(members[name]())
             content = stream.read(spare + 1)
             if len(content) > spare:
                 raise RefusedError(
@@ -192,10 +194,12 @@ def _check_count(count: int) -> None:
         raise RefusedError(f"an archive of more than {MEMBERS} files")
 
 
-def _chosen(held: dict[str, Any], name: str) -> str:
-    alike = [member for member in held if name in (member, PurePosixPath(member).name)]
+def _chosen(members: dict[str, Any], name: str) -> str:
+    alike = [
+        member for member in members if name in (member, PurePosixPath(member).name)
+    ]
     if len(alike) != 1:
-        listed = _listed([*held])
+        listed = _listed([*members])
         raise RefusedError(f"{len(alike)} members {name!r}; it holds {listed}")
     return alike[0]
 
@@ -229,8 +233,9 @@ def read_files(
     """
     names = ", ".join(path.name for path in paths)
     with refusing(names, reader.format), warnings.catch_warnings():
-        for kind in (UserWarning, RuntimeWarning):  # numpy's: no data, division by zero
-            warnings.simplefilter("error", kind)
+        # numpy's: no data, division by zero
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("error", category)
         files = list[Content]()
         spare = max_bytes
         for path in paths:

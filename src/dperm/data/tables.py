@@ -24,8 +24,8 @@ from dperm.storage.files import unthreaded
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
-WORDS = ("NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "null", "none")  # of any case
-MISSING = (*ABSENT, *map(str.lower, WORDS))  # in a column of numbers
+GAP_WORDS = ("NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "null", "none")  # of any case
+MISSING = (*ABSENT, *map(str.lower, GAP_WORDS))  # in a column of numbers
 RULES = ("mean", "median", "drop")
 SAMPLE = 100  # records by which a separator is recognised
 # What groups digits in the world's notations: 1,000 1.000 1'000 1 000 (several blanks).
@@ -228,15 +228,16 @@ def table_arrays(
     number nor declared.
     """
     listed = categories or {}
-    held = [*table.columns]
-    target = target or str(held[-1])
+    column_names = [*table.columns]
+    target = target or str(column_names[-1])
     decimal = table.attrs.get("decimal", ".")
     unnamed = table.attrs.get("unnamed", ())
     if "" in drop:  # as a column without a name is called elsewhere
         drop = [*filter(None, drop), *unnamed]
-    if absent := [name for name in (target, *drop) if name not in held]:
-        listing = ", ".join(held[:20]) + (", ..." if len(held) > 20 else "")
-        near = hint(absent[0], held)
+    if absent := [name for name in (target, *drop) if name not in column_names]:
+        listing = ", ".join(column_names[:20])
+        listing += ", ..." if len(column_names) > 20 else ""
+        near = hint(absent[0], column_names)
         raise RefusedError(f"column {absent[0]} is missing; there are {listing}{near}")
     table = table.drop(columns=[*drop])
     if missing == "drop":
@@ -305,16 +306,15 @@ def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
     texts = words.astype(str)
     mark = "," if decimal == "." else "."
     if texts.str.fullmatch(rf"[-+]?\d*{re.escape(mark)}\d+").all():
-        kind = {",": "commas", ".": "points"}[mark]
-        return (
-            f"`decimal: '{mark}'` if its {kind} are decimal marks, else take them out"
-        )
+        mark_name = {",": "commas", ".": "points"}[mark]
+        condition = f"if its {mark_name} are decimal marks"
+        return f"`decimal: '{mark}'` {condition}, else take them out"
     marks = {_grouping(text, decimal) for text in texts}
     if "" not in marks:
         mark_names = " and ".join(map(repr, sorted(marks)))
         return f"take out the marks of thousands, {mark_names}"
     if is_rare or texts.nunique() == 1:
-        absent = ", ".join(("?", *WORDS))
+        absent = ", ".join(("?", *GAP_WORDS))
         return f"correct the file (no value is empty or {absent}), or {otherwise}"
     return otherwise
 

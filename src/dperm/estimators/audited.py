@@ -93,8 +93,10 @@ def mechanisms(solver: str) -> list[Mechanism]:
 def _faults() -> tuple[list[str], int]:
     """What the attacks on the door and the table of containers show, of how many."""
     attacks = [*doors.attacks()]
-    wrong_cells, cell_count = containers.faults()
-    return [*doors.faults(attacks), *wrong_cells], len(attacks) + cell_count
+    wrong_combinations, combination_count = containers.faults()
+    return [*doors.faults(attacks), *wrong_combinations], len(
+        attacks
+    ) + combination_count
 
 
 def _models(method: methods.Method) -> Iterator[tuple[DPLinear, int]]:
@@ -303,7 +305,7 @@ def forced(log: list[Any], is_first: bool) -> Iterator[None]:
     left, depth = iter(log), 0
 
     def kept(release: Callable[..., Any]) -> Callable[..., Any]:
-        def handed(*args: Any, **named: Any) -> Any:
+        def replay(*args: Any, **named: Any) -> Any:
             nonlocal depth
             if depth:  # a part of a release
                 return release(*args, **named)
@@ -317,7 +319,7 @@ def forced(log: list[Any], is_first: bool) -> Iterator[None]:
             log.append(released)
             return released
 
-        return handed
+        return replay
 
     with ExitStack() as stack:
         for owner, name in (

@@ -1,8 +1,9 @@
-"""Every container of records with every type of column and kind of label, as a table.
+"""Every container of records with every type of column and type of label, as a table.
 
-A cell of the table is a fit. It has the coefficients of the same numbers as doubles, or
-it is refused by a line that names the column, or the labels and classes, and the cure.
-The table is a part of the audit of estimators (:func:`faults`) and of the tests.
+Each combination of them is a fit. It has the coefficients of the same numbers as
+doubles, or it is refused by a line that names the column, or the labels and classes,
+and the cure. The table is a part of the audit of estimators (:func:`faults`) and of the
+tests.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _rng = np.random.default_rng(0)
 FIRST, SECOND, THIRD = (_rng.integers(-8, 9, N) / 8 for _ in range(3))
 INTEGERS = (8 * SECOND).astype(int)
 SIDES = (FIRST > 0).astype(int)
-WORDS = np.array(["no", "yes"])[SIDES]
+WORD_LABELS = np.array(["no", "yes"])[SIDES]
 
 
 def _objects(entries: Any) -> pd.Series:
@@ -33,7 +34,7 @@ def _objects(entries: Any) -> pd.Series:
 
 
 # A column b by its type: its entries, and the numbers that they are, if they are any.
-COLUMNS: dict[str, tuple[Any, np.ndarray | None]] = {
+COLUMN_CASES: dict[str, tuple[Any, np.ndarray | None]] = {
     "float64": (SECOND, SECOND),
     "float32": (SECOND.astype(np.float32), SECOND),
     "int8": (INTEGERS.astype(np.int8), INTEGERS),
@@ -42,10 +43,10 @@ COLUMNS: dict[str, tuple[Any, np.ndarray | None]] = {
     "bool": (SECOND > 0, SECOND > 0),
     "Int64": (pd.array(INTEGERS, dtype="Int64"), INTEGERS),
     "decimals": (_objects(map(Decimal, INTEGERS.tolist())), None),
-    "text": (_objects(WORDS), None),
-    "string": (pd.array(WORDS, dtype="string"), None),
+    "text": (_objects(WORD_LABELS), None),
+    "string": (pd.array(WORD_LABELS, dtype="string"), None),
     "numbers as text": (_objects(map(str, INTEGERS.tolist())), None),
-    "category": (pd.Categorical(WORDS), None),
+    "category": (pd.Categorical(WORD_LABELS), None),
     "date": (pd.date_range("2020-01-01", periods=N), None),
     "timedelta": (pd.to_timedelta(INTEGERS, unit="s"), None),
     "lists": (_objects([number] for number in INTEGERS.tolist()), None),
@@ -115,14 +116,14 @@ CONTAINERS: dict[str, Container] = {
 GRIDS = ("array", "read-only array by columns", "masked array")
 UNNAMED = ("list of lists", "list of tuples", "deque")
 # Labels, their classes, and whether they are of one kind.
-LABELS: dict[str, tuple[pd.Series, tuple[Any, Any], bool]] = {
+LABEL_CASES: dict[str, tuple[pd.Series, tuple[Any, Any], bool]] = {
     "whole numbers": (pd.Series(SIDES), (0, 1), True),
     "doubles": (pd.Series(SIDES.astype(float)), (0, 1), True),
     "truth values": (pd.Series(SIDES > 0), (False, True), True),
-    "words": (_objects(WORDS), ("no", "yes"), True),
-    "categories": (pd.Series(pd.Categorical(WORDS)), ("no", "yes"), True),
+    "words": (_objects(WORD_LABELS), ("no", "yes"), True),
+    "categories": (pd.Series(pd.Categorical(WORD_LABELS)), ("no", "yes"), True),
     "codes for words": (pd.Series(SIDES), ("no", "yes"), False),
-    "words for codes": (pd.Series(WORDS, dtype="string"), (0, 1), False),
+    "words for codes": (pd.Series(WORD_LABELS, dtype="string"), (0, 1), False),
 }
 SERIES: dict[str, Callable[[pd.Series], Any]] = {  # of labels, beside a container
     "array": lambda y: y.to_numpy(),
@@ -139,8 +140,8 @@ if importlib.util.find_spec("polars") is None:  # it is no dependency
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A container with a type of column and a kind of label."""
+class Combination:
+    """A container with a type of column and a type of label."""
 
     container: str
     column: str
@@ -148,31 +149,31 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The cell in words."""
+        """The combination in words."""
         return f"{self.container}, {self.column}, {self.label}"
 
     def records(self) -> Any:
         """X in the container. Raises what the container's library does of the type."""
-        entries, _ = COLUMNS[self.column]
+        entries, _ = COLUMN_CASES[self.column]
         frame = pd.DataFrame({"a": FIRST, "b": entries, "c": THIRD})
         return CONTAINERS[self.container](frame)
 
     def labels(self) -> Any:
         """The labels in what goes with the container."""
-        series, _, _ = LABELS[self.label]
+        series, _, _ = LABEL_CASES[self.label]
         return SERIES.get(self.container, lambda y: y)(series)
 
 
-def cells() -> Iterator[Cell]:
-    """All cells of which there is such a container."""
+def combinations() -> Iterator[Combination]:
+    """All combinations of which there is such a container."""
     for container in CONTAINERS:
-        for column in COLUMNS:
+        for column in COLUMN_CASES:
             try:
-                Cell(container, column, "whole numbers").records()
+                Combination(container, column, "whole numbers").records()
             except (TypeError, ValueError):  # ArrowInvalid is one
                 continue
-            for label in LABELS:
-                yield Cell(container, column, label)
+            for label in LABEL_CASES:
+                yield Combination(container, column, label)
 
 
 def coefficients(X: Any, y: Any, classes: Sequence[Any]) -> np.ndarray:
@@ -185,7 +186,7 @@ def coefficients(X: Any, y: Any, classes: Sequence[Any]) -> np.ndarray:
 
 def of_doubles() -> dict[str, np.ndarray]:
     """The coefficients of the numbers of each column as doubles."""
-    numbers = {name: numeric for name, (_, numeric) in COLUMNS.items()}
+    numbers = {name: numeric for name, (_, numeric) in COLUMN_CASES.items()}
     numbers |= READ_AS_NUMBERS
     return {
         name: coefficients(
@@ -196,34 +197,34 @@ def of_doubles() -> dict[str, np.ndarray]:
     }
 
 
-def fault_of(cell: Cell, wanted: dict[str, np.ndarray]) -> str:
-    """What is wrong with a cell; empty if nothing is."""
-    _, classes, is_right = LABELS[cell.label]
-    X = cell.records()
+def fault_of(combination: Combination, wanted: dict[str, np.ndarray]) -> str:
+    """What is wrong with a combination; empty if nothing is."""
+    _, classes, is_right = LABEL_CASES[combination.label]
+    X = combination.records()
     try:
-        fitted = coefficients(X, cell.labels(), classes)
+        fitted = coefficients(X, combination.labels(), classes)
     except ValueError as error:
-        return _fault_of_refusal(cell, X, str(error))
+        return _fault_of_refusal(combination, X, str(error))
     except Exception as error:  # whatever it is, it is no refusal
         return f"{type(error).__name__}: {error}"
     if not is_right:
         return "labels of another kind than the classes are taken"
-    if cell.column not in wanted:
+    if combination.column not in wanted:
         return "what is no number is taken"
-    if not np.array_equal(fitted, wanted[cell.column]):
+    if not np.array_equal(fitted, wanted[combination.column]):
         return "other coefficients than those of doubles"
     return ""
 
 
-def _fault_of_refusal(cell: Cell, X: Any, message: str) -> str:
-    _, classes, is_right = LABELS[cell.label]
+def _fault_of_refusal(combination: Combination, X: Any, message: str) -> str:
+    _, classes, is_right = LABEL_CASES[combination.label]
     if message.startswith("X: "):
-        _, numeric = COLUMNS[cell.column]
-        is_object = cell.container in GRIDS and X.dtype == object
+        _, numeric = COLUMN_CASES[combination.column]
+        is_object = combination.container in GRIDS and X.dtype == object
         if numeric is not None and not is_object:
             return f"numbers are refused: {message}"
-        name = "object" if cell.container in GRIDS else "b ("
-        name = "column 2" if cell.container in UNNAMED else name
+        name = "object" if combination.container in GRIDS else "b ("
+        name = "column 2" if combination.container in UNNAMED else name
         is_told = name in message and "OneHotEncoder(categories" in message
         return "" if is_told else f"no name or no cure: {message}"
     if is_right or not message.startswith("y: "):
@@ -234,8 +235,8 @@ def _fault_of_refusal(cell: Cell, X: Any, message: str) -> str:
 
 
 def faults() -> tuple[list[str], int]:
-    """The cells with something wrong, and how many there are."""
+    """The combinations with something wrong, and how many there are."""
     wanted = of_doubles()
-    tried = [*cells()]
-    found = [(cell.name, fault_of(cell, wanted)) for cell in tried]
+    tried = [*combinations()]
+    found = [(combination.name, fault_of(combination, wanted)) for combination in tried]
     return [f"{name}: {fault}" for name, fault in found if fault], len(tried)

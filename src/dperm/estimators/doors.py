@@ -139,7 +139,7 @@ def seen(model: DPLinear, X: Any, y: Any, place: int) -> Sight:
     printed = io.StringIO()
     outcome, public = "fitted", ()
     others: tuple[np.ndarray, ...] = ()
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with redirect_stdout(printed), redirect_stderr(printed):
             try:
@@ -151,7 +151,7 @@ def seen(model: DPLinear, X: Any, y: Any, place: int) -> Sight:
                 )
             except Exception as error:  # whatever it is, it is compared
                 outcome = f"{type(error).__name__}: {error}"
-    said = tuple(f"{one.category.__name__}: {one.message}" for one in heard)
+    said = tuple(f"{one.category.__name__}: {one.message}" for one in caught)
     return Sight(outcome, said, printed.getvalue(), public, others)
 
 
@@ -180,7 +180,7 @@ def _attacks_at(at: int) -> Iterator[Attack]:
     for name, build in TYPED.items():
         yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier, at)
     named = np.array(["no", "yes"])[sides]
-    for name, build_labels in LABELS.items():
+    for name, build_labels in LABEL_BUILDERS.items():
         for model, labels in (
             (classifier, sides),
             (words, named),
@@ -323,7 +323,7 @@ TYPED: dict[str, Callable[..., Any]] = {
     "LIL array": lambda *of: sparse.lil_array(_typed(*of)),
     "DOK matrix": lambda *of: sparse.dok_matrix(_typed(*of)),
 }
-LABELS: dict[str, Callable[..., Any]] = {
+LABEL_BUILDERS: dict[str, Callable[..., Any]] = {
     "list": _label_list,
     "tuple": lambda *of: tuple(_label_list(*of)),
     "deque": lambda *of: deque(_label_list(*of)),

@@ -122,8 +122,15 @@ class DPLinear(Counted):
             )
         self._public = (*table.public, *labels.public)
         self._check(values.shape[0])
-        kinds = (self.fit_intercept, sparse.issparse(values))
-        self._ranges = [ranges.declared("bounds", self.bounds, columns, *kinds)]
+        self._ranges = [
+            ranges.declared(
+                "bounds",
+                self.bounds,
+                columns,
+                self.fit_intercept,
+                sparse.issparse(values),
+            )
+        ]
         t = self._ranges[0].unit(values, room=int(self.fit_intercept))
         found: tuple[Any, Sequence[Any]] = self._labelled(t, labels.values)
         return found
@@ -621,8 +628,9 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record that is not finite becomes zeros."""
-        kinds = (self.fit_intercept, False)
-        ends = ranges.declared("label_bounds", self.label_bounds, 1, *kinds)
+        ends = ranges.declared(
+            "label_bounds", self.label_bounds, 1, self.fit_intercept, is_sparse=False
+        )
         label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
         self._ranges.append(label)
         X, y = cleaned(X, label.unit(y))
@@ -720,7 +728,7 @@ def fit(
     ('DPClassifier', 'objective_perturbation')
     """
     chosen = [name for name in ("classes", "label_bounds") if name in parameters]
-    kind = DPClassifier if chosen == ["classes"] else DPRegressor
+    estimator_type = DPClassifier if chosen == ["classes"] else DPRegressor
     named = {*signature(DPClassifier).parameters, *signature(DPRegressor).parameters}
     strange = [name for name in parameters if name not in named]
     if strange:
@@ -735,7 +743,7 @@ def fit(
             "labels of classes, or label_bounds=(low, high) for numbers, found "
             f"{' and '.join(chosen) or 'neither'}{too * ('bounds' not in parameters)}"
         )
-    return kind(solver, epsilon=epsilon, **parameters).fit(X, y)
+    return estimator_type(solver, epsilon=epsilon, **parameters).fit(X, y)
 
 
 def with_constant(X: Any, value: float, own: bool = False) -> Any:

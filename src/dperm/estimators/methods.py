@@ -266,7 +266,7 @@ class FrankWolfeAdapter(SolverAdapter):
         )
 
 
-KINDS: dict[str, Any] = {
+ADAPTERS: dict[str, Any] = {
     "full_batch": FullBatchAdapter,
     "batched": BatchedAdapter,
     "frank_wolfe": FrankWolfeAdapter,
@@ -282,7 +282,10 @@ def clip_unit(problem: Problem) -> float:
 # --- by name --------------------------------------------------------------------------
 
 
-KEYS = {"batched": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
+SETTING_NAMES = {
+    "batched": ("passes", "step", "clip"),
+    "frank_wolfe": ("steps", "radius"),
+}
 MAX_MATRIX_FEATURES = 2000  # beyond, the rule takes no method with p x p matrices
 FEW_RECORDS = 300  # n epsilon / p below which noise is large beside second moments
 ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
@@ -334,14 +337,14 @@ class Method:
 
     def on(self, problem: Problem) -> SolverAdapter:
         """The method on a problem."""
-        adapter = KINDS[registry.family(self.module)]
+        adapter = ADAPTERS[registry.family(self.module)]
         made: SolverAdapter = adapter(self.module, self.options, problem)
         return made
 
     def check(self, setting: Setting) -> None:
         """Refuse a setting with unknown names or wrong values, by a ConfigError."""
         where = f"solver {self.name}: setting"
-        numbers = KEYS.get(registry.family(self.module), ())
+        numbers = SETTING_NAMES.get(registry.family(self.module), ())
         able = numbers or [one.name for one in fields(self.options)]
         for key, value in setting.items():
             expected = ""
@@ -461,15 +464,15 @@ def configured(
     except (ValueError, TypeError) as error:
         raise ConfigError(f"solver {name}: {error}") from error
     if not _is_able(module):
-        why = ": it adds no noise" if registry.family(module) in KINDS else ""
+        why = ": it adds no noise" if registry.family(module) in ADAPTERS else ""
         raise ConfigError(
             f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
         )
     if algorithm not in registry.PLACES:
-        from dperm.audit.held import require_held  # for a user's own solver alone
+        from dperm.audit.leaks import refuse_leaks  # for a user's own solver alone
 
-        require_held(name, algorithm, options)
+        refuse_leaks(name, algorithm, options)
     usual, axes = registry.settings(module)
     default = {**usual, **(defaults or {}).get(name, {})}
     chosen = (grids or {}).get(name)
@@ -580,4 +583,4 @@ def _is_able(module: Any) -> bool:
     """Whether it takes part: Frank-Wolfe methods without bounds add no noise."""
     options = {one.name for one in fields(module.Options)}
     family = registry.family(module)
-    return family in KINDS and (family != "frank_wolfe" or "entry_bound" in options)
+    return family in ADAPTERS and (family != "frank_wolfe" or "entry_bound" in options)

@@ -45,7 +45,7 @@ CLEAR = 40.0  # target of n over the noise of the sums
 LEAST_SHARE = 0.005  # of the squared budget
 # By whether labels are real: their squared weight over the number of columns, and the
 # largest share of the squared budget.
-LABELS = {False: (0.5, 0.15), True: (2.0, 0.4)}
+LABEL_WEIGHTS = {False: (0.5, 0.15), True: (2.0, 0.4)}
 MAX_END = 1e100  # largest size of an end, so that no quotient overflows
 MIN_VARIANCE = 1e-12  # least variance of t, without noise and with much
 MIN_NOISY_VARIANCE = 0.03
@@ -135,7 +135,7 @@ def of_label(
 ) -> Ranges:
     """The range of labels, real or of two classes, beside p columns."""
     ends = np.array([low, high], dtype=float).reshape(2, 1)
-    heavy, max_share = LABELS[is_real]
+    heavy, max_share = LABEL_WEIGHTS[is_real]
     return Ranges(ends[0], ends[1], centred, math.sqrt(max(p, 2) * heavy), max_share)
 
 

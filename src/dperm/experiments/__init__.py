@@ -1,3 +1,3 @@
-"""From a grid to rows: plan, units, tuning, sweeps, figures, keys."""
+"""From a grid to rows: plan, tasks, tuning, sweeps, figures, keys."""
 
 IN_KEYS = "names"

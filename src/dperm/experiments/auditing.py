@@ -202,44 +202,44 @@ def report(config: schema.Config) -> None:
     family = registry.family(module)
     _refuse_unread(config.overrides, config.solver.name, family)
     asked = config.setting.calibration
-    kinds = [*config.paper.calibrations, asked]
+    calibrations = [*config.paper.calibrations, asked]
     own_noise = config.setting.noise_multiplier
     arguments: tuple[Any, ...] = (Scaled(problem),)
     if family == "full_batch":  # no paper has printed a formula for one
         asked = TIGHT if asked == PUBLISHED else asked
-        kinds = [TIGHT, asked]
+        calibrations = [TIGHT, asked]
     else:
         arguments = (
             problem,
             int(module.steps(problem, config.setting.passes, options)),
         )
 
-    def priced(noise: float, kind: str) -> Ledger:
+    def priced(noise: float, calibration: str) -> Ledger:
         """The ledger under a noise multiplier."""
         terms = [noise, options]
         if family != "full_batch":
-            terms.append(kind)
+            terms.append(calibration)
         releases: Ledger = module.ledger(*arguments, *terms)
         return releases.assuming(*problem.given)
 
-    def least(kind: str) -> tuple[str, Ledger]:
+    def least(calibration: str) -> tuple[str, Ledger]:
         """The noise multiplier of a calibration, in words, and its ledger."""
-        goal = (problem.epsilon, problem.delta, kind)
+        goal = (problem.epsilon, problem.delta, calibration)
         if family == "frank_wolfe":  # noise on scores and on features differs
             noise = module.noise(*arguments, options, *goal)
             return "see below", noise.ledger.assuming(*problem.given)
-        calibrated = calibrate(lambda noise: priced(noise, kind), *goal)
+        calibrated = calibrate(lambda noise: priced(noise, calibration), *goal)
         return f"{calibrated.noise_multiplier:.5g}", calibrated.ledger
 
-    rows = {kind: least(kind) for kind in dict.fromkeys(kinds)}
+    rows = {name: least(name) for name in dict.fromkeys(calibrations)}
     ledger = rows[asked][1]
     if own_noise is not None:
         rows["given"] = f"{own_noise:.5g}", priced(own_noise, asked)
     delta = problem.delta
     costs = []
-    for kind, (noise, releases) in rows.items():
+    for calibration, (noise, releases) in rows.items():
         claimed = epsilon(releases, delta, PUBLISHED)
-        costs.append((kind, noise, claimed, true_epsilon(releases, delta)))
+        costs.append((calibration, noise, claimed, true_epsilon(releases, delta)))
     size = f"n = {problem.n}, p = {problem.p}"
     if family != "full_batch":
         size += f", {arguments[-1]} steps"
@@ -285,16 +285,16 @@ def _request(config: schema.Config) -> tuple[ModuleType, Any, Problem]:
     """The solver's module and options, and the problem, which it can solve."""
     module = registry.load(config.solver.algorithm)
     options = registry.make_options(module, config.solver.options)
-    kind = registry.family(module)
+    family = registry.family(module)
     reason = ""
-    if kind == "single_pass":
+    if family == "single_pass":
         raise ConfigError(
             f"solver={config.solver.name}: it reads a stream of records, not a problem"
         )
     problem = inputs.load_problem(config.problem, config.data)
-    if kind == "batched":
+    if family == "batched":
         reason = obstacle(module, options, config.problem, problem.is_sparse)
-    elif kind == "full_batch":
+    elif family == "full_batch":
         reason = module.refuses(options, Scaled(problem))
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")

@@ -29,10 +29,10 @@ def obstacle(
         Whether the prepared data are sparse; None: as inferred from the reader.
     """
     name = module.__name__.rpartition(".")[2]
-    kind = registry.family(module)
-    if kind != "batched":
+    family = registry.family(module)
+    if family != "batched":
         return (
-            f"{name} is no batched solver but of the family {kind}, which takes no "
+            f"{name} is no batched solver but of the family {family}, which takes no "
             "grid of steps and clips: call it from a sweep"
         )
     sparse = kept_sparse(problem.dataset) if sparse is None else sparse

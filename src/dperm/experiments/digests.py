@@ -1,8 +1,9 @@
 """Digests of the code behind a stage's numbers, with what it looks up by name.
 
-Code is the closure of the functions that make the numbers
-(:mod:`dperm.storage.closure`), not of the stage around them. A solver, a loss and an
-accountant are found by name, so that an edit of one makes stale only what uses it.
+Code is that of the functions that make the numbers, with all that they reach
+(:mod:`dperm.storage.source_code`), not that of the stage around them. A solver, a loss
+and an accountant are found by name, so that an edit of one makes stale only what uses
+it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from dperm.experiments import checks
 from dperm.privacy import accountants
 from dperm.problems import losses
 from dperm.solvers import registry
-from dperm.storage import closure
-from dperm.storage.closure import digest as code
+from dperm.storage import source_code
+from dperm.storage.source_code import digest as code
 
 IN_KEYS = "nothing"  # keys come out of it
-RUNNING = ("dperm.experiments.unit:compute", "dperm.problems.problem:build")
+RUNNING = ("dperm.experiments.task:compute", "dperm.problems.problem:build")
 CALIBRATING = (
     *("dperm.privacy.calibration:calibrate", "dperm.solvers.batched.trials:noise"),
     "dperm.experiments.tune:calibrations",
@@ -53,25 +54,25 @@ def running(algorithm: str, loss: str | None = None) -> list[str]:
 
 
 def solved(
-    stages: Iterable[str], algorithm: str, kinds: Iterable[str], loss: str
+    stages: Iterable[str], algorithm: str, calibrations: Iterable[str], loss: str
 ) -> list[str]:
     """Entry points of the code of stages that run a solver with its calibrations."""
-    priced_by = pricing(algorithm, kinds, loss)
+    priced_by = pricing(algorithm, calibrations, loss)
     return [*stages, *running(algorithm, loss), *priced_by]
 
 
-def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:
+def noise(algorithm: str, calibrations: Iterable[str], loss: str) -> str:
     """Digest of the code that finds a solver's noise: its ledger and the accountants.
 
-    ``kinds`` are its calibrations, ``loss`` is that of the problem.
+    ``calibrations`` are their names, ``loss`` is that of the problem.
     """
-    return code(*pricing(algorithm, kinds, loss))
+    return code(*pricing(algorithm, calibrations, loss))
 
 
-def pricing(algorithm: str, kinds: Iterable[str], loss: str) -> list[str]:
+def pricing(algorithm: str, calibrations: Iterable[str], loss: str) -> list[str]:
     """The entry points of that code."""
     offered = (f"{place(algorithm)}:{name}" for name in ("ledger", "Options", "steps"))
-    places = sorted(map(accountants.place, kinds))
+    places = sorted(map(accountants.place, calibrations))
     return [*CALIBRATING, *offered, *places, *_losses({loss})]
 
 
@@ -88,15 +89,15 @@ def priced(*entries: str, option_words: Iterable[str] = ()) -> str:
 def looked_up(*entries: str, option_words: Iterable[str] = ()) -> list[str]:
     """Entry points with those of what their code looks up by name."""
     option_words = {*option_words}
-    reached = closure.closure(*entries)
+    reached = source_code.reached(*entries)
     places: list[str] = []
     if LOOKUP in reached:
         places += map(accountants.place, accountants.OURS)
     if LOSSES in reached:
-        words = closure.words(*entries)
+        words = source_code.words(*entries)
         ours = {place for name, place in losses.PLACES.items() if name in words}
-        places += [*ours, *_losses(option_words | closure.own_words(*entries))]
-    places += (word for word in option_words if closure.is_beside(word))
+        places += [*ours, *_losses(option_words | source_code.own_words(*entries))]
+    places += (word for word in option_words if source_code.is_beside(word))
     return [*dict.fromkeys([*entries, *sorted({*places})])]
 
 
@@ -106,7 +107,7 @@ def solver_places(*entries: str, option_words: Iterable[str] = ()) -> list[str]:
     ``option_words`` are strings of the settings: names of solvers' YAMLs or of
     algorithms.
     """
-    own_words = closure.own_words(*entries)
+    own_words = source_code.own_words(*entries)
     places = {
         place(solver_of(name).algorithm)
         for name in solvers_in({*option_words} | own_words)
@@ -124,7 +125,7 @@ def solvers_in(option_words: Iterable[str]) -> list[str]:
 def _losses(words: set[Any]) -> list[str]:
     """Modules of the losses among some words."""
     ours = [place for name, place in losses.PLACES.items() if name in words]
-    users_losses = (word for word in words if word and closure.is_beside(word))
+    users_losses = (word for word in words if word and source_code.is_beside(word))
     return [*ours, *sorted(users_losses)]
 
 

@@ -21,7 +21,7 @@ from dperm.config.grid import number
 from dperm.config.scope import view
 from dperm.data.fetching import FetchRecord
 from dperm.experiments import checks, digests, plan, scopes, trace
-from dperm.experiments.unit import CodeDigests, SolverJob
+from dperm.experiments.task import CodeDigests, SolverJob
 from dperm.privacy.events import (
     LABEL_MEAN,
     STANDARDISATION,

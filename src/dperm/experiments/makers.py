@@ -20,7 +20,7 @@ from dperm.config.validation import one_of
 from dperm.experiments import plan
 from dperm.experiments.results import sweep_path
 from dperm.names import hint
-from dperm.storage.closure import functions, is_beside
+from dperm.storage.source_code import functions, is_beside
 
 # Of products, in a run.
 FORMATS = {"figures": ("png", "csv"), "tables": ("csv",)}
@@ -39,34 +39,34 @@ PASSED = {
 _NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mapping}
 
 
-def chosen(paper: schema.Paper, kind: str, product: str | None) -> dict[str, Any]:
+def chosen(paper: schema.Paper, collection: str, product: str | None) -> dict[str, Any]:
     """The figures, tables or sweeps of the paper that ``product`` names; None: all.
 
     Raises ConfigError if there is no such product, with the nearest known one.
     """
-    products = getattr(paper, kind)
+    products = getattr(paper, collection)
     if product is None:
         return products
     if product not in products:
         raise ConfigError(
-            f"product={product}: conf/paper/{paper.name}/paper.yaml has the {kind} "
-            f"{', '.join(products)}{hint(product, products)}"
+            f"product={product}: conf/paper/{paper.name}/paper.yaml has the "
+            f"{collection} {', '.join(products)}{hint(product, products)}"
         )
     return {product: products[product]}
 
 
-# --- functions of a kind --------------------------------------------------------------
+# --- functions of figures, tables and sweeps ------------------------------------------
 
 
-def modules(paper: str, kind: str) -> list[str]:
+def modules(paper: str, collection: str) -> list[str]:
     """Modules of figures, tables or sweeps: the paper's own, then those of all."""
     folders = (paper, "shared", "comparison")
-    candidates = (f"dperm.papers.{folder}.{kind}" for folder in folders)
+    candidates = (f"dperm.papers.{folder}.{collection}" for folder in folders)
     return [module for module in candidates if functions(module)]
 
 
-def place_of(paper: str, kind: str, name: str, where: str = "") -> str:
-    """``module:function`` of a function of a kind, without importing it.
+def place_of(paper: str, collection: str, name: str, where: str = "") -> str:
+    """``module:function`` of a function of a collection, without importing it.
 
     The ``name`` is that of a function of the paper, or else of all papers, or it is
     ``module:function`` of a module beside ``conf/``.
@@ -74,13 +74,13 @@ def place_of(paper: str, kind: str, name: str, where: str = "") -> str:
     Raises ConfigError if there is no such function, of the file and ``where``.
     """
     places: dict[str, str] = {}
-    for module in reversed(modules(paper, kind)):
+    for module in reversed(modules(paper, collection)):
         places |= {each: f"{module}:{each}" for each in functions(module)}
     own, _, function = name.rpartition(":")
     if own and is_beside(own) and function in functions(own):
         return name
     file = f"conf/{group_file('paper', paper)}"
-    place = f"{file}: {where or kind}.function"
+    place = f"{file}: {where or collection}.function"
     try:
         one_of(place, name, sorted(places))
     except ConfigError as error:
@@ -90,9 +90,9 @@ def place_of(paper: str, kind: str, name: str, where: str = "") -> str:
     return places[name]
 
 
-def function_of(paper: str, kind: str, name: str) -> Callable[..., Any]:
-    """The function of a kind. Raises ConfigError if there is none of that name."""
-    module, _, function = place_of(paper, kind, name).partition(":")
+def function_of(paper: str, collection: str, name: str) -> Callable[..., Any]:
+    """A collection's function. Raises ConfigError if there is none of that name."""
+    module, _, function = place_of(paper, collection, name).partition(":")
     return getattr(importlib.import_module(module), function)
 
 
@@ -105,18 +105,18 @@ def called(
     return function(**taken, **options)
 
 
-def entry_of(paper: schema.Paper, kind: str, name: str) -> str:
+def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     """``module:function`` of a figure, a table or a sweep, whose options are checked.
 
     Raises ConfigError if there is no such function, or it does not take the options.
     """
-    spec = getattr(paper, kind)[name]
-    place = place_of(paper.name, kind, spec.function, f"{kind}.{name}")
+    spec = getattr(paper, collection)[name]
+    place = place_of(paper.name, collection, spec.function, f"{collection}.{name}")
     module, _, function = place.partition(":")
-    where = f"conf/{group_file('paper', paper.name)}: {kind}.{name}.options"
+    where = f"conf/{group_file('paper', paper.name)}: {collection}.{name}.options"
     takes = functions(module)[function]
-    _check_options(takes, spec.options, PASSED[kind], where)
-    if kind != "sweeps":
+    _check_options(takes, spec.options, PASSED[collection], where)
+    if collection != "sweeps":
         if not spec.sweeps and "swept" in (argument.arg for argument in takes.args):
             file = where.removesuffix("options")
             raise ConfigError(
@@ -153,8 +153,10 @@ def _check_options(
         one_of(where, key, [parameter.arg for parameter, _ in parameters])
     for parameter, default in parameters:
         if parameter.arg in options:
-            kind = _type_of(parameter.annotation)
-            validation.check(options[parameter.arg], kind, f"{where}.{parameter.arg}")
+            declared_type = _type_of(parameter.annotation)
+            validation.check(
+                options[parameter.arg], declared_type, f"{where}.{parameter.arg}"
+            )
         elif default is None:
             raise ConfigError(
                 f"{where}.{parameter.arg}: expected a value, found none: without one "
@@ -200,14 +202,16 @@ def read_by(paper: schema.Paper, folder: Path, product: schema.Product) -> list[
 
 def clocked(paper: schema.Paper) -> dict[tuple[str, str], set[str]]:
     """(problem, solver) to the calibrations whose seconds a product shows."""
-    kinds: dict[tuple[str, str], set[str]] = {}
+    calibrations: dict[tuple[str, str], set[str]] = {}
     for product in (*paper.figures.values(), *paper.tables.values()):
         solvers = product.options.get("solvers") or list(paper.runs)
         problems = product_problems(paper, product) if product.timed else []
         for problem, solver in plan.runs(paper):
             if problem in problems and solver in solvers:
-                kinds.setdefault((problem, solver), set()).add(product.calibration)
-    return kinds
+                calibrations.setdefault((problem, solver), set()).add(
+                    product.calibration
+                )
+    return calibrations
 
 
 def sweep_tuned(paper: schema.Paper, name: str) -> list[tuple[str, str]]:

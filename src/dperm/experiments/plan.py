@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dperm.config import grid, schema
 from dperm.config.config import read
 from dperm.config.locate import OWN, ConfigError, available, group_file, own_conf
-from dperm.storage.closure import unwatched
+from dperm.storage.source_code import unwatched
 
 
 def papers_here(folder: Path) -> list[str]:
@@ -106,7 +106,7 @@ class Design:
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
 
     def limit(self, stage: str, replicate: int) -> float | None:
-        """The limit ``stop_above`` of a unit: it holds in tuning's first replicate."""
+        """The limit ``stop_above`` of a task: it holds in tuning's first replicate."""
         return self.stop_above if (stage, replicate) == ("tune", 0) else None
 
 

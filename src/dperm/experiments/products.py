@@ -55,17 +55,20 @@ def draw(config: schema.Config) -> list[Path]:
     """
     written = []
     for product in config.drawn:
-        kind, _, name = product.partition("/")
-        if name not in getattr(config.paper, kind, ()) or kind not in makers.FORMATS:
+        collection, _, name = product.partition("/")
+        if (
+            name not in getattr(config.paper, collection, ())
+            or collection not in makers.FORMATS
+        ):
             raise ConfigError(f"drawn: expected figures/name, found {product!r}")
-        written += write(config, kind, name)
+        written += write(config, collection, name)
     return written
 
 
-def write(config: schema.Config, kind: str, name: str) -> list[Path]:
+def write(config: schema.Config, collection: str, name: str) -> list[Path]:
     """Make a figure or a table from its stages' results and return its files."""
-    drawn, rows = made(config, kind, name)
-    path = stem(config.output, config.paper.name, kind, name)
+    drawn, rows = made(config, collection, name)
+    path = stem(config.output, config.paper.name, collection, name)
     if drawn is None:
         written = [path.with_suffix(".csv")]
         store.write_csv(written[0], rows)
@@ -80,24 +83,24 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     return written
 
 
-def made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
+def made(config: schema.Config, collection: str, name: str) -> tuple[Any, pd.DataFrame]:
     """The picture of a figure, None for a table, and the rows of its CSV file."""
-    scope = scopes.scope(f"draw {config.paper.name}/{kind}/{name}",
-                         scopes.product(config, kind, name, DRAWING))  # fmt: skip
-    behind = functools.partial(scopes.drawing, config.paper, kind, name, DRAWING)
+    scope = scopes.scope(f"draw {config.paper.name}/{collection}/{name}",
+                         scopes.product(config, collection, name, DRAWING))  # fmt: skip
+    behind = functools.partial(scopes.drawing, config.paper, collection, name, DRAWING)
     folder = Path(config.output.results, config.paper.name)
     inputs = Inputs(config.data, config.overrides)
     with trace.kept(scope, [folder, Path(config.data.dir)], behind):
         paper = view(config.paper, "paper", scope)
-        return _made(paper, folder, inputs, kind, name)
+        return _made(paper, folder, inputs, collection, name)
 
 
 def _made(
-    paper: schema.Paper, folder: Path, inputs: Inputs, kind: str, name: str
+    paper: schema.Paper, folder: Path, inputs: Inputs, collection: str, name: str
 ) -> tuple[Any, pd.DataFrame]:
     """The same by what the product's key holds."""
-    product = getattr(paper, kind)[name]
-    maker = makers.function_of(paper.name, kind, product.function)
+    product = getattr(paper, collection)[name]
+    maker = makers.function_of(paper.name, collection, product.function)
     sweeps = [load_sweep(folder, sweep) for sweep in product.sweeps]
     passed = {
         "product": product,
@@ -110,7 +113,7 @@ def _made(
         passed["swept"] = pd.concat(sweeps, ignore_index=True)
     call = functools.partial(makers.called, maker, product.options, passed)
     reason = _nothing_ran(sweeps)
-    if kind == "tables":
+    if collection == "tables":
         return None, pd.DataFrame({"reason": [reason]}) if reason else call()
     from dperm.plotting import drawing
 
@@ -127,7 +130,7 @@ def _nothing_ran(sweeps: Sequence[pd.DataFrame]) -> str:
     return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
 
 
-def stem(output: schema.Output, paper: str, kind: str, name: str) -> Path:
+def stem(output: schema.Output, paper: str, collection: str, name: str) -> Path:
     """Path of a figure or a table, without the ending of its files."""
-    top = output.figures if kind == "figures" else output.results
+    top = output.figures if collection == "figures" else output.results
     return Path(top, paper, name)

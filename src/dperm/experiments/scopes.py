@@ -23,7 +23,7 @@ from dperm.config.locate import available
 from dperm.config.run_spec import of_group
 from dperm.config.scope import NAMES, Scope, leaves, plain
 from dperm.experiments import digests, makers, plan
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.storage.files import digest
 
 IN_KEYS = "nothing"  # keys come out of it
@@ -154,8 +154,8 @@ def swept(
     """
     sweep = config.paper.sweeps[name]
     entry_point = entry_of(config.paper, "sweeps", name)
-    read = closure.fields_read(entry_point)
-    own_words = closure.own_words(entry_point)
+    read = source_code.fields_read(entry_point)
+    own_words = source_code.own_words(entry_point)
     words = option_words(sweep, point) | own_words
     problems = {*problems_of(sweep, point)} | (own_words & {*available("problem")})
     if point is not None and "solver" in point:
@@ -196,28 +196,30 @@ def sweeping(
     return digests.looked_up(stage, entry_point, *sorted(places), option_words=strings)
 
 
-def drawing(paper: schema.Paper, kind: str, name: str, stage: str) -> list[str]:
+def drawing(paper: schema.Paper, collection: str, name: str, stage: str) -> list[str]:
     """Entry points of the code behind a figure or a table, and of its stage."""
-    strings = digests.strings(asdict(getattr(paper, kind)[name]))
-    return digests.looked_up(stage, entry_of(paper, kind, name), option_words=strings)
+    strings = digests.strings(asdict(getattr(paper, collection)[name]))
+    return digests.looked_up(
+        stage, entry_of(paper, collection, name), option_words=strings
+    )
 
 
-def entry_of(paper: schema.Paper, kind: str, name: str) -> str:
+def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     """The entry point of the function of a figure, a table or a sweep of a paper."""
-    function = getattr(paper, kind)[name].function
-    return makers.place_of(paper.name, kind, function, f"{kind}.{name}")
+    function = getattr(paper, collection)[name].function
+    return makers.place_of(paper.name, collection, function, f"{collection}.{name}")
 
 
 # --- figures and tables ---------------------------------------------------------------
 
 
-def product(config: schema.Config, kind: str, name: str, stage: str) -> Settings:
+def product(config: schema.Config, collection: str, name: str, stage: str) -> Settings:
     """Settings of a figure or a table, which a stage makes."""
     paper = config.paper
-    spec = getattr(paper, kind)[name]
-    entry_point = entry_of(paper, kind, name)
-    read = closure.fields_read(stage, entry_point)
-    words = closure.own_words(entry_point) | digests.texts(asdict(spec))
+    spec = getattr(paper, collection)[name]
+    entry_point = entry_of(paper, collection, name)
+    read = source_code.fields_read(stage, entry_point)
+    words = source_code.own_words(entry_point) | digests.texts(asdict(spec))
     sweeps = [sweep for sweep in paper.sweeps if sweep in words]
     problems = {*paper.problems, *(spec.problems or ())}
     problems |= words & {*available("problem")}
@@ -225,7 +227,7 @@ def product(config: schema.Config, kind: str, name: str, stage: str) -> Settings
         words |= option_words(paper.sweeps[sweep])
         problems |= {*problems_of(paper.sweeps[sweep])}
     settings = _common(config, read, sorted(problems), words | {*paper.runs}, False)
-    settings[f"paper.{kind}.{name}"] = asdict(spec)
+    settings[f"paper.{collection}.{name}"] = asdict(spec)
     for sweep in sweeps:
         settings[f"paper.sweeps.{sweep}"] = asdict(paper.sweeps[sweep])
     for group in FORMATS_OF_PAPER:  # whether a name is one of the paper's

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,14 @@ from dperm.experiments.inputs import (
     say_unavailable,
 )
 from dperm.experiments.results import sweep_path
+from dperm.experiments.task import (
+    IDENTITY,
+    SETTING_COLUMNS,
+    SolverJob,
+    compute,
+    unavailable,
+)
 from dperm.experiments.tune import progress
-from dperm.experiments.unit import COLUMNS, IDENTITY, SolverJob, compute, unavailable
 from dperm.numerics.parallel import forked
 from dperm.solvers.batched import BatchedSettings
 from dperm.solvers.batched.engine import run_batched
@@ -47,7 +53,14 @@ SOLVING = (f"{__name__}:solve", f"{__name__}:timing")
 SWEEPING = f"{__name__}:SweepRun"
 
 Point = dict[str, Any]
-Task = tuple[Point, int, Key]  # point, replicate, key of its part
+
+
+class SweepTask(NamedTuple):
+    """A point of a sweep's grid with one seed."""
+
+    point: Point
+    replicate: int
+    key: Key  #: of its part
 
 
 def tune(config: schema.Config) -> Path:
@@ -95,8 +108,8 @@ def _rows_in(
 @contextmanager
 def _watched(config: schema.Config, scope: Scope) -> Iterator[schema.Config]:
     """A view of the configuration for a run of the chosen solver on its problem."""
-    kinds = config.paper.calibrations
-    chosen = (config.solver.algorithm, kinds, config.problem.loss)
+    calibrations = config.paper.calibrations
+    chosen = (config.solver.algorithm, calibrations, config.problem.loss)
     behind = functools.partial(digests.solved, SOLVING, *chosen)
     results = Path(config.output.results)
     folders = [results / config.paper.name, results / OWN, Path(config.data.dir)]
@@ -114,9 +127,9 @@ def timing(config: schema.Config) -> Path:
     """
     pairs = makers.clocked(config.paper)
     bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
-    tables = [pd.DataFrame(columns=COLUMNS)]
-    for run, kinds in pairs.items():
-        tables += _timed(plan.at_run(config, *run), kinds)
+    tables = [pd.DataFrame(columns=SETTING_COLUMNS)]
+    for run, calibrations in pairs.items():
+        tables += _timed(plan.at_run(config, *run), calibrations)
         bar.update()
     bar.close()
     path = Path(config.output.results, config.paper.name, "timing.parquet")
@@ -125,7 +138,7 @@ def timing(config: schema.Config) -> Path:
     return path
 
 
-def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
+def _timed(config: schema.Config, calibrations: set[str]) -> Iterator[pd.DataFrame]:
     """Yield the rows of one solver on one problem; none if the data are unavailable."""
     names = plan.names_of(config.paper, config.problem.name, config.solver)
     scope = scopes.scope("timing " + "/".join(names[:3]), scopes.timed(config))
@@ -136,23 +149,23 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
             return
         design = plan.design(watched)
         count = min(watched.paper.clocked, design.fresh)  # the others have no rows
-        tables = [*_clocked(job, design, count, kinds)]
+        tables = [*_clocked(job, design, count, calibrations)]
     yield from tables
 
 
 def _clocked(
-    job: SolverJob, design: plan.Design, count: int, kinds: set[str]
+    job: SolverJob, design: plan.Design, count: int, calibrations: set[str]
 ) -> Iterator[pd.DataFrame]:
-    units = tuning.fresh_units(job, design, range(count))
-    if units:  # compile or load the kernels before anything is timed
+    tasks = tuning.fresh_tasks(job, design, range(count))
+    if tasks:  # compile or load the kernels before anything is timed
         settings = BatchedSettings(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_batched(
             job.module, job.options, job.problem, settings, [1], 0, lambda W: {}
         )
-    for unit in units:
-        is_shown = unit.calibration.calibration in kinds
+    for task in tasks:
+        is_shown = task.calibration.calibration in calibrations
         if is_shown:
-            yield compute(job, unit, unit.settings(), 1)
+            yield compute(job, task, task.settings(), 1)
 
 
 # --- sweeps -------------------------------------------------------------------------
@@ -191,7 +204,7 @@ class SweepRun:
             todo = [
                 task
                 for task in tasks
-                if (path := paths.get(str(task[2]))) is None
+                if (path := paths.get(str(task.key))) is None
                 or store.read_or_drop(path) is None
             ]
             reused = (self.name, len(tasks) - len(todo), len(todo))
@@ -199,13 +212,15 @@ class SweepRun:
             self._compute(todo)
             paths = self.parts.named()
             tables = [
-                store.unthreaded(paths[str(key)]).assign(config_digest=str(key))
-                for _, _, key in tasks
+                store.unthreaded(paths[str(task.key)]).assign(
+                    config_digest=str(task.key)
+                )
+                for task in tasks
             ]
             store.write_table(self.path, pd.concat(tables, ignore_index=True))
         return self.path
 
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[SweepTask]:
         """Every point and replicate, with the key of its part."""
         config = self.config
         sweep = self.sweep
@@ -241,7 +256,7 @@ class SweepRun:
                 depends_on.append(tuned.get((point.get("problem", ""), solver)))
             for replicate in range(config.scale.replicates or sweep.replicates):
                 key = Key(store.digest([depends_on, replicate]), code)
-                tasks.append((point, replicate, key))
+                tasks.append(SweepTask(point, replicate, key))
         return tasks
 
     def _behind(self, point: Point) -> list[str]:
@@ -288,17 +303,17 @@ class SweepRun:
         """Options for a point."""
         return scopes.options_at(self.sweep, point)
 
-    def _compute(self, todo: list[Task]) -> None:
+    def _compute(self, todo: list[SweepTask]) -> None:
         """Compute tasks in processes, long ones first; each becomes a part."""
-        groups: dict[str, list[Task]] = {}
+        groups: dict[str, list[SweepTask]] = {}
         for task in sorted(todo, key=_size, reverse=True):
             together = self.sweep.together
             apart = {
                 key: coordinate
-                for key, coordinate in task[0].items()
+                for key, coordinate in task.point.items()
                 if key not in together
             }
-            groups.setdefault(repr((apart, task[1])), []).append(task)
+            groups.setdefault(repr((apart, task.replicate)), []).append(task)
         longest = 0.0
         workers = self.config.workers
         with forked(self._several, list(groups.values()), workers) as timings:
@@ -309,16 +324,16 @@ class SweepRun:
             bar.close()
         meter.note(tasks=len(todo), indivisible=len(groups), longest_seconds=longest)
 
-    def _several(self, group: list[Task]) -> list[float]:
+    def _several(self, group: list[SweepTask]) -> list[float]:
         """Compute tasks one after the other and keep each; return their CPU seconds."""
         spent = []
         for task in group:
             began = sum(os.times()[:4])  # with processes that it started
-            self.parts.keep(str(task[2]), self.measured(task))
+            self.parts.keep(str(task.key), self.measured(task))
             spent.append(sum(os.times()[:4]) - began)
         return spent
 
-    def measured(self, task: Task) -> pd.DataFrame:
+    def measured(self, task: SweepTask) -> pd.DataFrame:
         """Compute the rows of one point and replicate."""
         from threadpoolctl import threadpool_limits
 
@@ -366,11 +381,11 @@ class SweepRun:
             return makers.called(self.function, self._options(point), passed)
 
 
-def _size(task: Task) -> float:
+def _size(task: SweepTask) -> float:
     """Size of a point: the product of its numbers above 1, such as n and d."""
     numbers = (
         coordinate
-        for coordinate in task[0].values()
+        for coordinate in task.point.values()
         if isinstance(coordinate, int | float)
     )
     return math.prod(coordinate for coordinate in numbers if 1 <= coordinate < math.inf)

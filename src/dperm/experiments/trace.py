@@ -2,8 +2,8 @@
 
 Settings are seen through a view (:mod:`dperm.config.scope`). Besides, an audit
 hook of Python notes the files that are opened, modules among them, and the solvers and
-accountants that are looked up by name. What is not in the closure of the job's code,
-from which its key is made, ends the job.
+accountants that are looked up by name. What the job's code does not reach, from which
+its key is made, ends the job.
 
 Files of this package's code and of installed libraries are left out, and those that
 keys hold by their digests: prepared data, rows of the paper, and files below ``conf/``.
@@ -21,7 +21,7 @@ from typing import Any
 
 from dperm.config.locate import conf_dirs, own_conf
 from dperm.config.scope import NAMES, BeyondKeyError, Scope, unwatched, within
-from dperm.storage import closure
+from dperm.storage import source_code
 
 LOOKUP = "dperm.lookup"  # an event of Python's audit, with the name of a module
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/run", "/bin")
@@ -71,16 +71,18 @@ def kept(
 def _compare(
     job: str, paths: Iterable[Path], modules: set[str], entry_points: list[str]
 ) -> None:
-    reached = closure.closure(*entry_points)
+    reached = source_code.reached(*entry_points)
     names = {entry_point.partition(":")[0] for entry_point in reached}
     for module in sorted(modules - names):
         raise BeyondKeyError(
             f"{job}: its code looks up {module}, which its key does not hold: write "
             "its name in a setting of the job or in its function"
         )
-    sources = {closure.source(name) for name in names}
-    held = sources | {path.resolve() for path in closure.files(*entry_points)}
-    for path in sorted({*paths} - held):
+    sources = {source_code.source(name) for name in names}
+    known_files = sources | {
+        path.resolve() for path in source_code.files(*entry_points)
+    }
+    for path in sorted({*paths} - known_files):
         raise BeyondKeyError(
             f"{job}: its code opens {path}, which its key does not hold: write the "
             "path, from the folder of the module that opens it, as a text in it"
@@ -107,7 +109,7 @@ def _is_watched(path: Path, by_digest: Sequence[Path], scope: Scope) -> bool:
             return not (
                 path.suffix == ".csv" and scope.holds(f"paper.published.{NAMES}")
             )
-    if closure.PACKAGE in path.parents:
+    if source_code.PACKAGE in path.parents:
         return path.suffix not in code
     libraries = (*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix)
     if any(path.is_relative_to(folder) for folder in libraries):

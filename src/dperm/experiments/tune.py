@@ -28,7 +28,7 @@ import pandas as pd
 
 from dperm.experiments.plan import Design
 from dperm.experiments.results import best, ties
-from dperm.experiments.unit import IDENTITY, SolverJob, Unit, rows, unavailable
+from dperm.experiments.task import IDENTITY, SolverJob, Task, rows, unavailable
 from dperm.privacy.calibration import Calibration
 from dperm.privacy.events import RELATION
 from dperm.privacy.noise import STUDY
@@ -38,7 +38,7 @@ from dperm.storage.files import Parts
 
 log = logging.getLogger(__name__)
 
-THREADED_SETTINGS = 64  # settings: a unit of more keeps several threads busy
+THREADED_SETTINGS = 64  # settings: a task of more keeps several threads busy
 SHARED = 4  # so many
 
 RUNS = 5  # fresh runs that share a part
@@ -46,7 +46,7 @@ PRECISE = 0.03  # standard error of a mean error over it, at which runs are enou
 LEADERS = 16  # settings that run in all replicates
 ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
 
-Solve = Callable[[list[Unit]], Iterator[pd.DataFrame]]
+Solve = Callable[[list[Task]], Iterator[pd.DataFrame]]
 
 
 def tuned(job: SolverJob, design: Design) -> pd.DataFrame:
@@ -55,10 +55,10 @@ def tuned(job: SolverJob, design: Design) -> pd.DataFrame:
     Settings stored by an earlier run are reused. With ``design.race``, only the best
     settings of the first replicate run in the others.
     """
-    return collect(job, list(tuning_units(job, design)), design.race)
+    return collect(job, list(tuning_tasks(job, design)), design.race)
 
 
-def two_stages(units: list[Unit], solve: Solve) -> Iterator[pd.DataFrame]:
+def two_stages(tasks: list[Task], solve: Solve) -> Iterator[pd.DataFrame]:
     """Yield the rows of the first replicate, then those of its best in the others.
 
     A setting that is not among the ``LEADERS`` of its calibration and number of passes
@@ -66,20 +66,20 @@ def two_stages(units: list[Unit], solve: Solve) -> Iterator[pd.DataFrame]:
 
     Parameters
     ----------
-    units : list of Unit
-        Units of one calibration and number of passes must be adjacent, the first
+    tasks : list of Task
+        Tasks of one calibration and number of passes must be adjacent, the first
         replicate first.
     solve : callable
-        Returns the rows of units, in their order, each in the order of its points.
+        Returns the rows of tasks, in their order, each in the order of its points.
     """
-    kind = operator.attrgetter("calibration.calibration", "passes")
-    races = [list(race) for _, race in itertools.groupby(units, kind)]
+    race_of = operator.attrgetter("calibration.calibration", "passes")
+    races = [list(race) for _, race in itertools.groupby(tasks, race_of)]
     later = []
     first_tables = solve([race[0] for race in races])
     for race, table in zip(races, first_tables, strict=True):
         mask = leaders(table)
         led = list(itertools.compress(race[0].points, mask))
-        later += [replace(unit, points=led) for unit in race[1:] if led]
+        later += [replace(task, points=led) for task in race[1:] if led]
         is_dropped = (table["status"] == "ok") & ~mask & (len(race) > 1)
         yield table.assign(status=table["status"].mask(is_dropped, ONE_RUN))
     yield from solve(later)
@@ -107,26 +107,26 @@ def evaluated(job: SolverJob, design: Design) -> pd.DataFrame:
     speed of an algorithm, which ``timing`` measures.
     """
     first, *later = rounds(design)
-    units = fresh_units(job, design, first)
-    if not units:
+    tasks = fresh_tasks(job, design, first)
+    if not tasks:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.names, reason, status="diverged")
-    table = collect(job, units)
+    table = collect(job, tasks)
     level = _ties(job)
     for again in later:
         vague = [pair for pair in _vague(table) if pair in level]
         if not vague:
             break
-        units = fresh_units(job, design, again)
-        further = [unit for unit in units if _pair(unit) in vague]
+        tasks = fresh_tasks(job, design, again)
+        further = [task for task in tasks if _pair(task) in vague]
         table = pd.concat([table, collect(job, further)], ignore_index=True)
     return table
 
 
-def _pair(unit: Unit) -> tuple[str, float]:
-    """Calibration and passes of a unit."""
-    return unit.calibration.calibration, float(unit.passes)
+def _pair(task: Task) -> tuple[str, float]:
+    """Calibration and passes of a task."""
+    return task.calibration.calibration, float(task.passes)
 
 
 def _ties(job: SolverJob) -> set[tuple[str, float]]:
@@ -134,7 +134,8 @@ def _ties(job: SolverJob) -> set[tuple[str, float]]:
     tuned = store.read_table(job.folder / "tune.parquet")
     level = ties(best(tuned))[["calibration", "passes"]]
     return {
-        (str(kind), float(passes)) for kind, passes in level.itertuples(index=False)
+        (str(calibration), float(passes))
+        for calibration, passes in level.itertuples(index=False)
     }
 
 
@@ -150,17 +151,17 @@ def _vague(table: pd.DataFrame) -> list[tuple[str, float]]:
     return pairs
 
 
-def tuning_units(job: SolverJob, design: Design) -> Iterator[Unit]:
-    """One unit per calibration, number of passes and replicate."""
+def tuning_tasks(job: SolverJob, design: Design) -> Iterator[Task]:
+    """One task per calibration, number of passes and replicate."""
     points = list(design.points)
     passes = job.unique_passes([point["passes"] for point in points])
     noises = calibrations(job, design.calibrations, passes)
-    for kind, count in itertools.product(design.calibrations, passes):
-        noise = noises[kind, count]
+    for calibration, count in itertools.product(design.calibrations, passes):
+        noise = noises[calibration, count]
         chosen = [point for point in points if point["passes"] == count]
         for replicate in range(design.replicates):
             limit = design.limit("tune", replicate)
-            yield Unit("tune", noise, count, (replicate,), chosen, (count,), limit)
+            yield Task("tune", noise, count, (replicate,), chosen, (count,), limit)
 
 
 def rounds(design: Design) -> Iterator[range]:
@@ -173,23 +174,23 @@ def rounds(design: Design) -> Iterator[range]:
         following = min(2 * done, design.most)
 
 
-def fresh_units(job: SolverJob, design: Design, replicates: range) -> list[Unit]:
-    """Units on fresh seeds of the best settings by (calibration, passes)."""
+def fresh_tasks(job: SolverJob, design: Design, replicates: range) -> list[Task]:
+    """Tasks on fresh seeds of the best settings by (calibration, passes)."""
     tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
-    kinds = chosen["calibration"].unique()
+    names = chosen["calibration"].unique()
     passes = chosen["passes"].unique()
-    noises = calibrations(job, kinds.tolist(), passes.tolist()) if len(chosen) else {}
-    units = []
+    noises = calibrations(job, names.tolist(), passes.tolist()) if len(chosen) else {}
+    tasks = []
     for row in chosen.itertuples():
         noise = noises[row.calibration, row.passes]
         point = {"passes": row.passes, "step": row.step, "clip": row.clip}
         observed = job.checkpoints(row.passes)
         for low in range(replicates.start, replicates.stop, RUNS):
             shared = tuple(range(low, min(low + RUNS, replicates.stop)))
-            unit = Unit("evaluate", noise, row.passes, shared, [point], observed)
-            units.append(unit)
-    return units
+            task = Task("evaluate", noise, row.passes, shared, [point], observed)
+            tasks.append(task)
+    return tasks
 
 
 def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
@@ -205,11 +206,11 @@ def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibrations(
-    job: SolverJob, kinds: Iterable[str], passes: Iterable[float]
+    job: SolverJob, names: Iterable[str], passes: Iterable[float]
 ) -> dict[tuple[str, float], Calibration]:
-    """The calibration of every (kind, passes), read from ``ledger.json`` if there."""
+    """The calibration of every (name, passes), read from ``ledger.json`` if there."""
     path = job.folder / "ledger.json"
-    pairs = list(itertools.product(kinds, passes))
+    pairs = list(itertools.product(names, passes))
     records = _entries(path)
     keys = {pair: _key(job, *pair) for pair in pairs}
     missing = [pair for pair in pairs if keys[pair] not in records]
@@ -228,10 +229,10 @@ def calibrations(
     }
 
 
-def _entry(job: SolverJob, kind: str, passes: float) -> dict[str, Any]:
-    calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
+def _entry(job: SolverJob, calibration: str, passes: float) -> dict[str, Any]:
+    calibrated = trials.noise(job.problem, job.module, job.options, passes, calibration)
     record = {
-        "key": _key(job, kind, passes),
+        "key": _key(job, calibration, passes),
         "passes": passes,
         "steps": job.steps(passes),
         "code": job.code.noise,
@@ -247,7 +248,7 @@ def _place(record: dict[str, Any]) -> tuple[str, float, str]:
     return record["calibrated"]["calibration"], record["passes"], record["key"]
 
 
-def _key(job: SolverJob, kind: str, passes: float) -> str:
+def _key(job: SolverJob, calibration: str, passes: float) -> str:
     """Digest of everything that a calibration depends on."""
     problem = job.problem
     return store.digest(
@@ -257,7 +258,7 @@ def _key(job: SolverJob, kind: str, passes: float) -> str:
             problem.p,
             problem.epsilon,
             problem.delta,
-            kind,
+            calibration,
             job.steps(passes),
             job.algorithm,
             asdict(job.options),
@@ -269,7 +270,7 @@ def _key(job: SolverJob, kind: str, passes: float) -> str:
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
     """Entries of a ledger file by key; none where it is missing or damaged."""
     try:
-        records = store.read_json(path, kind=list)
+        records = store.read_json(path, content_type=list)
         for record in records:
             content = {key: field for key, field in record.items() if key != "digest"}
             if record["digest"] != store.digest(content):
@@ -282,34 +283,34 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
         return {}
 
 
-# --- units on workers -----------------------------------------------------------------
+# --- tasks on workers -----------------------------------------------------------------
 
 
-def collect(job: SolverJob, units: list[Unit], race: bool = False) -> pd.DataFrame:
-    """Rows of all units, sorted; logs progress and the number of reused settings.
+def collect(job: SolverJob, tasks: list[Task], race: bool = False) -> pd.DataFrame:
+    """Rows of all tasks, sorted; logs progress and the number of reused settings.
 
-    Units share the workers of this machine. With ``race`` they run in two stages.
+    Tasks share the workers of this machine. With ``race`` they run in two stages.
     """
     parts = Parts(job.folder)
     done = list[tuple[int, int]]()
-    settings = [unit.size for unit in units]
+    settings = [task.size for task in tasks]
     expected = [
-        min(LEADERS, count) if race and unit.replicates[0] else count
-        for unit, count in zip(units, settings, strict=True)
+        min(LEADERS, count) if race and task.replicates[0] else count
+        for task, count in zip(tasks, settings, strict=True)
     ]
-    work = sum(u.passes * count for u, count in zip(units, expected, strict=True))
-    name = f"{units[0].stage} {job.folder}"
+    work = sum(task.passes * count for task, count in zip(tasks, expected, strict=True))
+    name = f"{tasks[0].stage} {job.folder}"
     bar = progress(name, sum(expected), "settings", work)
 
-    def run(unit: Unit, workers: int) -> pd.DataFrame:
-        table, fresh = rows(job, unit, parts, workers)
-        bar.initial += 0 if fresh else unit.work
-        bar.update(unit.work)
-        done.append((unit.size, fresh))
+    def run(task: Task, workers: int) -> pd.DataFrame:
+        table, fresh = rows(job, task, parts, workers)
+        bar.initial += 0 if fresh else task.work
+        bar.update(task.work)
+        done.append((task.size, fresh))
         return table
 
     solve = functools.partial(_side_by_side, run, job.workers)
-    tables = two_stages(units, solve) if race else solve(units)
+    tables = two_stages(tasks, solve) if race else solve(tasks)
     table = pd.concat(list(tables), ignore_index=True)
     bar.close()
     ran, fresh = (sum(counts) for counts in zip(*done, strict=True))
@@ -320,27 +321,27 @@ def collect(job: SolverJob, units: list[Unit], race: bool = False) -> pd.DataFra
 
 
 def _side_by_side(
-    run: Callable[[Unit, int], pd.DataFrame], workers: int, units: list[Unit]
+    run: Callable[[Task, int], pd.DataFrame], workers: int, tasks: list[Task]
 ) -> Iterator[pd.DataFrame]:
-    """Rows of units in their order; several run at the same time, the longest first.
+    """Rows of tasks in their order; several run at the same time, the longest first.
 
-    The settings of a wide unit share the noise of every step, whose drawing takes as
+    The settings of a wide task share the noise of every step, whose drawing takes as
     long as a few threads advance them.
     """
-    is_wide = any(len(unit.points) > THREADED_SETTINGS for unit in units)
+    is_wide = any(len(task.points) > THREADED_SETTINGS for task in tasks)
     together = max(1, workers // SHARED) if is_wide else workers
     if together == 1:
-        yield from (run(unit, workers) for unit in units)
+        yield from (run(task, workers) for task in tasks)
         return
     with ThreadPoolExecutor(together) as pool:
-        order = sorted(range(len(units)), key=lambda index: -units[index].work)
+        order = sorted(range(len(tasks)), key=lambda index: -tasks[index].work)
         begun = {
-            index: pool.submit(run, units[index], workers // together)
+            index: pool.submit(run, tasks[index], workers // together)
             for index in order
         }
         try:
-            yield from (begun[index].result() for index in range(len(units)))
-        finally:  # after a failure or an interrupt no further unit starts
+            yield from (begun[index].result() for index in range(len(tasks)))
+        finally:  # after a failure or an interrupt no further task starts
             for future in begun.values():
                 future.cancel()
 

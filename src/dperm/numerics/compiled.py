@@ -69,9 +69,9 @@ def _running(typingctx):
 
     def codegen(context, builder, signature, args):
         zeros = ir.ArrayType(ir.DoubleType(), RUNNING_SUMS)(None)
-        held = cgutils.alloca_once(builder, zeros.type)
-        builder.store(zeros, held)
-        return builder.bitcast(held, ir.DoubleType().as_pointer())
+        location = cgutils.alloca_once(builder, zeros.type)
+        builder.store(zeros, location)
+        return builder.bitcast(location, ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(), codegen
 
@@ -96,10 +96,12 @@ def _summed(typingctx, x, y):
     """
 
     def codegen(context, builder, signature, args):
-        kinds = [kind for kind in signature.args if kind != types.none]
+        array_types = [
+            array_type for array_type in signature.args if array_type != types.none
+        ]
         arrays = [
-            context.make_array(kind)(context, builder, arg)
-            for kind, arg in zip(kinds, args, strict=False)
+            context.make_array(array_type)(context, builder, arg)
+            for array_type, arg in zip(array_types, args, strict=False)
         ]
         count = builder.extract_value(arrays[0].shape, 0)
         start = count.type(0)
@@ -127,9 +129,9 @@ def _summed(typingctx, x, y):
             sums = builder.load(accumulator)
         return builder.extract_element(sums, _INDEX(0))
 
-    for kind in (x, y):
-        if kind != types.none and not (
-            kind.is_c_contig and getattr(kind.dtype, "signed", True)
+    for array_type in (x, y):
+        if array_type != types.none and not (
+            array_type.is_c_contig and getattr(array_type.dtype, "signed", True)
         ):
             raise TypeError("dot: expected contiguous arrays of signed numbers")
     return types.float64(x, y), codegen
@@ -145,8 +147,8 @@ def _lowest(typingctx, values, noise, start, factor, scale):
 
     def codegen(context, builder, signature, args):
         arrays = [
-            context.make_array(kind)(context, builder, arg)
-            for kind, arg in zip(signature.args[:2], args[:2], strict=True)
+            context.make_array(array_type)(context, builder, arg)
+            for array_type, arg in zip(signature.args[:2], args[:2], strict=True)
         ]
         begin = args[2]
         factor, scale = args[3:]
@@ -175,8 +177,8 @@ def _lowest(typingctx, values, noise, start, factor, scale):
                 lowest = builder.select(is_less, score, lowest)
         return _least_entry(builder, lowest)
 
-    kinds = (values, noise, types.intp, types.float64, types.float64)
-    return types.float64(*kinds), codegen
+    argument_types = (values, noise, types.intp, types.float64, types.float64)
+    return types.float64(*argument_types), codegen
 
 
 def _repeated(builder, number, count):
@@ -209,14 +211,14 @@ def _narrowed(builder, sums, width):
     return sums
 
 
-def _entries(builder, pointer, start, kind):
+def _entries(builder, pointer, start, vector_type):
     """The entries of an array from a place on, as a vector of doubles."""
     pointer = builder.gep(pointer, [start])
-    vector = ir.VectorType(pointer.type.pointee, kind.count)
+    vector = ir.VectorType(pointer.type.pointee, vector_type.count)
     vector = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=1)
     if isinstance(vector.type.element, ir.IntType):
-        return builder.sitofp(vector, kind)
-    return vector if vector.type == kind else builder.fpext(vector, kind)
+        return builder.sitofp(vector, vector_type)
+    return vector if vector.type == vector_type else builder.fpext(vector, vector_type)
 
 
 fused: Any = intrinsic(_fused)

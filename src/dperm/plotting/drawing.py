@@ -41,12 +41,11 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocato
 from PIL import Image
 
 from dperm.numerics import intervals
-from dperm.plotting import styles as looks
-from dperm.plotting.styles import Style
+from dperm.plotting.styles import METHODS, Style, style, styles_of
 from dperm.plotting.tables import number
 from dperm.storage import files as store
 
-Row = dict[str, Any]  # of the data behind a figure; keys are COLUMNS
+Row = dict[str, Any]  # of the data behind a figure; keys are CURVE_COLUMNS
 Rows = list[Row]
 Drawing = tuple[Figure, Rows]  # what a figure's function may return instead
 METADATA: dict[str, Any] = {  # left out of a file, by its format
@@ -54,7 +53,7 @@ METADATA: dict[str, Any] = {  # left out of a file, by its format
     "svg": {"Date": None},
     "png": {"Software": None},
 }
-COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
+CURVE_COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 ROLE = "role"
 LABEL_DISTANCE = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
@@ -73,7 +72,7 @@ plt.style.use(Path(__file__).with_name("dperm.mplstyle"))
 class Picture:
     """The rows behind a figure, and the style of its panels."""
 
-    #: columns ``COLUMNS`` and ``ROLE``
+    #: columns ``CURVE_COLUMNS`` and ``ROLE``
     rows: pd.DataFrame
     titles: Mapping[str, str]  #: of each panel by its name in the rows, in order
     axes: Mapping[str, Any]  #: keywords of ``Axes.set`` of all panels
@@ -92,7 +91,7 @@ class Picture:
 
 def missing(reason: str = UNAVAILABLE) -> Picture:
     """A picture with one empty panel that says why there is nothing to show."""
-    return Picture(pd.DataFrame(columns=[*COLUMNS, ROLE]), {}, {}, note=reason)
+    return Picture(pd.DataFrame(columns=[*CURVE_COLUMNS, ROLE]), {}, {}, note=reason)
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -102,7 +101,7 @@ def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
     """One row behind a figure: mean, range and 95 % interval of the mean."""
     low, high = intervals.student(values)
     numbers = (x, values.mean(), values.min(), values.max(), low, high)
-    return dict(zip(COLUMNS, (panel, algorithm, *numbers), strict=True))
+    return dict(zip(CURVE_COLUMNS, (panel, algorithm, *numbers), strict=True))
 
 
 def against(
@@ -135,18 +134,18 @@ def frame(rows: Sequence[Row] | pd.DataFrame) -> pd.DataFrame:
     """The data behind a figure, as in its CSV file."""
     table = pd.DataFrame(rows)
     extra_columns = [ROLE] if ROLE in table else []
-    return table.reindex(columns=[*COLUMNS, *extra_columns])
+    return table.reindex(columns=[*CURVE_COLUMNS, *extra_columns])
 
 
 def family(names: Sequence[str]) -> dict[str, Style]:
-    """Looks of an ordered family, dark to light; markers and strokes alternate.
+    """Styles of an ordered family, dark to light; markers and strokes alternate.
 
-    The lightest has a contrast of 3 : 1 with a white page, as all looks have.
+    The lightest has a contrast of 3 : 1 with a white page, as all styles have.
     """
     shades = colormaps["plasma"](np.linspace(0.0, 0.63, len(names)))
     strokes: Any = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
     return {
-        name: looks.style(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
+        name: style(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
         for k, (name, shade) in enumerate(zip(names, shades, strict=True))
     }
 
@@ -298,9 +297,9 @@ def _styles(picture: Picture) -> dict[str, Style]:
     """The style of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
     main = roles[~roles.isin(["dots", "thin", "line", "star"])]
-    style_of = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
+    style_of = styles_of([*main.index, *({*roles.index} & METHODS.keys())])
     style_of |= dict(picture.styles)
-    grey = looks.style("#595959", "--")
+    grey = style("#595959", "--")
     heads = {name: name.rpartition(", ")[0] for name in roles.index}
     return {name: style_of.get(head, grey) for name, head in heads.items()} | style_of
 
@@ -499,11 +498,11 @@ def save(
     no random identifiers.
     """
     written = []
-    for kind in ("png", *formats):
-        path = stem.with_suffix(f".{kind}")
+    for ending in ("png", *formats):
+        path = stem.with_suffix(f".{ending}")
         with store.whole(path) as beside:
-            figure.savefig(beside, format=kind, metadata=METADATA[kind])
-            if kind == "png":
+            figure.savefig(beside, format=ending, metadata=METADATA[ending])
+            if ending == "png":
                 _write_palette(beside)
         written.append(path)
     plt.close(figure)

@@ -67,7 +67,7 @@ _STROKES: tuple[Any, ...] = ((0, (3, 1, 1, 1)), "-", "--", ":")
 _MARKS = "xP*hdp"
 
 
-def of(methods: Iterable[str]) -> dict[str, Style]:
+def styles_of(methods: Iterable[str]) -> dict[str, Style]:
     """The styles of the methods of one figure.
 
     Parameters

@@ -20,7 +20,7 @@ def in_markdown(data: pd.DataFrame, caption: str) -> str:
     from tabulate import tabulate
 
     text = data.copy()
-    for column in data.columns[[kind.kind == "f" for kind in data.dtypes]]:
+    for column in data.columns[[dtype.kind == "f" for dtype in data.dtypes]]:
         text[column] = [short(cell) for cell in data[column]]
     style: Any = {"headers": "keys", "tablefmt": "pipe", "showindex": False}
     cells = tabulate(text.fillna("").map(plain), disable_numparse=True, **style)

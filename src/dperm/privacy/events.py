@@ -104,7 +104,7 @@ class Event:
         If a value is out of its range.
     """
 
-    kinds: ClassVar[dict[str, type[Event]]] = {}
+    types: ClassVar[dict[str, type[Event]]] = {}
     sound = True
 
     #: largest change of the released quantity when one record is replaced, in `unit`
@@ -116,13 +116,13 @@ class Event:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Event.kinds[cls.__name__] = cls
+        Event.types[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         for attribute in fields(self):
             number = getattr(self, attribute.name)
-            kind = str(getattr(attribute.type, "__name__", attribute.type))
-            plain = _PLAIN.get(kind.removesuffix(" | None"))
+            type_name = str(getattr(attribute.type, "__name__", attribute.type))
+            plain = _PLAIN.get(type_name.removesuffix(" | None"))
             if plain and number is not None:
                 object.__setattr__(self, attribute.name, plain(number))
         require_positive("sensitivity", self.sensitivity)
@@ -153,11 +153,11 @@ class Event:
         Raises LedgerError if ``values["event"]`` names no kind of event.
         """
         arguments = dict(values)
-        kind = Event.kinds.get(arguments.pop("event", ""))
-        if kind is None:
-            names = ", ".join(sorted(Event.kinds))
+        event_type = Event.types.get(arguments.pop("event", ""))
+        if event_type is None:
+            names = ", ".join(sorted(Event.types))
             raise LedgerError(f"event {values.get('event')!r}; known: {names}")
-        return kind(**arguments)
+        return event_type(**arguments)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def seeds_of(seed: int, count: int) -> list[int]:
     return seeds
 
 
-# Maps the kind of noise, the numbers in units of its scale, and the order of its norm
+# Maps the law of noise, the numbers in units of its scale, and the order of its norm
 # (2 unless generalised Gaussian) to the numbers to use, of the same shape.
 Listener = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
 
@@ -99,7 +99,7 @@ _listeners: list[Listener] = []
 def listening(listener: Listener) -> Iterator[None]:
     """Pass every draw of any module, in any thread, to a listener, in order.
 
-    The kind of a draw is gaussian, laplace, gumbel or generalised_gaussian.
+    The law of a draw is gaussian, laplace, gumbel or generalised_gaussian.
     """
     _listeners.append(listener)
     try:
@@ -109,10 +109,10 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def deliver(
-    kind: str, unit: NDArray[np.float64], order: float = 2.0
+    law: str, unit: NDArray[np.float64], order: float = 2.0
 ) -> NDArray[np.float64]:
     """The numbers to use for a draw of unit scale: these, or the listener's."""
-    return _listeners[-1](kind, unit, order) if _listeners else unit
+    return _listeners[-1](law, unit, order) if _listeners else unit
 
 
 MIN_COMPILED = 4096  # numbers that are drawn faster by compiled code

@@ -51,15 +51,17 @@ import numpy as np
 
 TYPES = "types of columns"  # public by a frame, a mapping or a list
 WIDTH = "width of rows"  # public by a list of rows
-LABELS = "type of labels"  # public by labels in anything but an array of one plain type
+# Public by labels in anything but an array of one plain type.
+LABEL_TYPE = "type of labels"
 
 NUMBERS = "numbers"
 TRUTH = "truth values"
 WORDS = "words"
 OBJECTS = "objects"
 OTHER = "other"
-KINDS = {"f": NUMBERS, "i": NUMBERS, "u": NUMBERS, "b": TRUTH}  # by NumPy's letters
-KINDS |= {"U": WORDS, "S": WORDS, "T": WORDS, "O": OBJECTS}
+# By NumPy's letters.
+VALUE_TYPES = {"f": NUMBERS, "i": NUMBERS, "u": NUMBERS, "b": TRUTH}
+VALUE_TYPES |= {"U": WORDS, "S": WORDS, "T": WORDS, "O": OBJECTS}
 COMPLEX = "real numbers: Complex data not supported"  # the words of scikit-learn
 TRUTHS = {"true": 1.0, "false": 0.0}
 SCALAR_ROW = -1  # the width of what is no row
@@ -96,18 +98,18 @@ class Classes:
 
     values: np.ndarray  #: as declared, (K,)
     keys: tuple[float | str, ...]  #: what a label has in common with its class
-    kinds: frozenset[str]  #: of ``NUMBERS``, ``TRUTH`` and ``WORDS``
+    value_types: frozenset[str]  #: of ``NUMBERS``, ``TRUTH`` and ``WORDS``
 
     def __str__(self) -> str:
         listed = ", ".join(map(repr, self.values.tolist()))
-        return f"{' and '.join(sorted(self.kinds))} ({listed})"
+        return f"{' and '.join(sorted(self.value_types))} ({listed})"
 
 
 @dataclass(frozen=True)
 class Column:
     """A column, or labels, as they stand in their container."""
 
-    kind: str
+    value_type: str
     entries: Any  #: float64 (n,) of numbers and truth values, else a list of n
     type_name: str
     public: tuple[str, ...] = ()
@@ -117,7 +119,7 @@ class Column:
     @property
     def is_numeric(self) -> bool:
         """Whether its type is that of real numbers."""
-        return self.kind in (NUMBERS, TRUTH) and not self.is_category
+        return self.value_type in (NUMBERS, TRUTH) and not self.is_category
 
 
 @contextmanager
@@ -175,7 +177,7 @@ def numbers(y: Any, name: str = "y") -> Labels:
         return Labels(column.entries, column.public)
     read: list[float] = []
     strange = 0
-    if column.kind == OBJECTS and not column.is_category:
+    if column.value_type == OBJECTS and not column.is_category:
         read, strange = _read(iter(column.entries))
     if not read or 2 * strange > len(read):
         raise ValueError(
@@ -189,33 +191,35 @@ def numbers(y: Any, name: str = "y") -> Labels:
 def codes(y: Any, declared: Classes, name: str = "y") -> Labels:
     """The index of each label's class, (n,); -1 for a label of no class.
 
-    Raises ValueError for labels whose kind (numbers, truth values, words) is not that
+    Raises ValueError for labels whose type (numbers, truth values, words) is not that
     of the classes; both are named.
     """
     column = labels(y, name)
     places: Any = {own: place for place, own in enumerate(declared.keys)}
     found = np.full(len(column.entries), -1)
-    if column.kind in (NUMBERS, TRUTH):
+    if column.value_type in (NUMBERS, TRUTH):
         for own, place in places.items():
             if not isinstance(own, str):
                 found[column.entries == own] = place
-        kind = column.kind
-        is_right = _may_be(kind, declared)
+        types = column.value_type
+        is_right = _may_be(types, declared)
     else:
         entries = column.entries
         keys = [key(entry) for entry in entries]
         found[:] = [places.get(own, -1) for own in keys]
-        kinds = [_kind_of_entry(*pair) for pair in zip(entries, keys, strict=True)]
-        kind = column.kind
+        value_types = [
+            _value_type_of_entry(*pair) for pair in zip(entries, keys, strict=True)
+        ]
+        types = column.value_type
         is_right = _may_be(WORDS, declared)
-        if kind == OBJECTS:
-            wrong = [one for one in kinds if one and not _may_be(one, declared)]
-            is_right = 2 * len(wrong) <= len(kinds)
-            kind = "others for the most part"
+        if types == OBJECTS:
+            wrong = [one for one in value_types if one and not _may_be(one, declared)]
+            is_right = 2 * len(wrong) <= len(value_types)
+            types = "others for the most part"
     if not is_right:
         raise ValueError(
             f"{name}: expected labels of the kind of the classes, which are {declared};"
-            f" found {kind} ({column.type_name}). Declare classes as the labels are: "
+            f" found {types} ({column.type_name}). Declare classes as the labels are: "
             "ensembles of scikit-learn, for one, hand over 0, 1, ... in place of words"
         )
     return Labels(found, column.public)
@@ -243,14 +247,16 @@ def classes(declared: Any, name: str = "classes") -> Classes:
             f"{name}: expected two labels or more that differ, a list or an array "
             f"of numbers, words or truth values, found {shown(declared)}"
         )
-    kinds = frozenset(_kind_of_class(entry) for entry in entries)
-    declared_kinds = kinds.union(map(_kind_of_class, _declared_entries(declared)))
-    if WORDS in declared_kinds and len(declared_kinds) > 1:
+    value_types = frozenset(_value_type_of_class(entry) for entry in entries)
+    declared_types = value_types.union(
+        map(_value_type_of_class, _declared_entries(declared))
+    )
+    if WORDS in declared_types and len(declared_types) > 1:
         raise ValueError(
             f"{name}: expected labels of one kind, found "
-            f"{' and '.join(sorted(declared_kinds))} ({shown(declared)})"
+            f"{' and '.join(sorted(declared_types))} ({shown(declared)})"
         )
-    return Classes(values, tuple(own for own in keys if own is not None), kinds)
+    return Classes(values, tuple(own for own in keys if own is not None), value_types)
 
 
 def labels(y: Any, name: str = "y") -> Column:
@@ -268,14 +274,14 @@ def labels(y: Any, name: str = "y") -> Column:
     if column is None:
         words = f"labels (n,): {name} should be a 1d array, a list or a series"
         raise _no_container(name, y, words)
-    if column.kind == OTHER:
+    if column.value_type == OTHER:
         is_complex = "complex" in column.type_name
         cure = "Make labels numbers, or words of declared classes"
         raise ValueError(
             f"{name}: expected {COMPLEX if is_complex else 'numbers or words'}, found "
             f"{column.type_name}. {cure}"
         )
-    if column.kind == OBJECTS:
+    if column.value_type == OBJECTS:
         column = replace(column, entries=_unnested(column.entries))
     if shape is not None:
         from sklearn.exceptions import DataConversionWarning
@@ -312,10 +318,10 @@ def number(entry: Any) -> float | None:
     Only entries of known types are read, and by the readers of these types, so that no
     entry runs code of its own.
     """
-    kind = type(entry)
-    reader = READERS.get(id(kind))
+    entry_type = type(entry)
+    reader = READERS.get(id(entry_type))
     if reader is None:
-        bases = [base for base in (float, int, str) if issubclass(kind, base)]
+        bases = [base for base in (float, int, str) if issubclass(entry_type, base)]
         reader = BASES[bases[0]] if bases else None
     if reader is None:
         return None
@@ -341,10 +347,10 @@ def key(entry: Any) -> float | str | None:
 
 
 def _text(entry: Any) -> str | None:
-    kind = type(entry)
-    if issubclass(kind, str):
+    entry_type = type(entry)
+    if issubclass(entry_type, str):
         return str.__str__(entry)
-    if kind is bytes or kind is np.bytes_:
+    if entry_type is bytes or entry_type is np.bytes_:
         return bytes.decode(entry, errors="replace")
     return None
 
@@ -352,8 +358,8 @@ def _text(entry: Any) -> str | None:
 # The readers of types that only hold real numbers or text, by identity: a type may have
 # a hash, a comparison or a metaclass of its own.
 READERS: dict[int, Callable[[Any], float]] = {
-    id(kind): float
-    for kind in (
+    id(number_type): float
+    for number_type in (
         float,
         int,
         bool,
@@ -391,8 +397,8 @@ def _read(entries: Iterator[Any]) -> tuple[list[float], int]:
 
 
 def _is_list_of_one(entry: Any) -> bool:
-    kind = type(entry)
-    return (kind is list or kind is tuple) and len(entry) == 1
+    entry_type = type(entry)
+    return (entry_type is list or entry_type is tuple) and len(entry) == 1
 
 
 def _unnested(entries: list[Any]) -> list[Any]:
@@ -404,7 +410,7 @@ def _unnested(entries: list[Any]) -> list[Any]:
     return [entry[0] if is_nested else entry for entry, is_nested in pairs]
 
 
-# --- kinds of labels ------------------------------------------------------------------
+# --- types of labels ------------------------------------------------------------------
 
 
 def _declared_entries(declared: Any) -> list[Any]:
@@ -413,32 +419,32 @@ def _declared_entries(declared: Any) -> list[Any]:
     return [*declared] if is_list else []
 
 
-def _kind_of_class(entry: Any) -> str:
+def _value_type_of_class(entry: Any) -> str:
     if isinstance(entry, bool | np.bool_):
         return TRUTH
     return NUMBERS if _text(entry) is None else WORDS
 
 
-def _kind_of_entry(entry: Any, own: float | str | None) -> str:
-    """The kind of an entry among objects; empty for a gap."""
+def _value_type_of_entry(entry: Any, own: float | str | None) -> str:
+    """The type of an entry among objects; empty for a gap."""
     if own is None:
         is_number = _is_gap(entry) or number(entry) is not None  # NaN, infinity
         return "" if is_number else OTHER
     return WORDS if isinstance(own, str) else NUMBERS
 
 
-def _may_be(kind: str, declared: Classes) -> bool:
-    """Whether labels of a kind can be of the classes.
+def _may_be(value_type: str, declared: Classes) -> bool:
+    """Whether labels of a type can be of the classes.
 
     Classes of text that reads as numbers are numbers: otherwise one word in a file
     would decide by the type of its column whether a fit raises.
     """
     sizes = {own for own in declared.keys if not isinstance(own, str)}
-    if kind == TRUTH:
+    if value_type == TRUTH:
         return bool(sizes) and sizes <= {0.0, 1.0}
-    if kind == NUMBERS:
+    if value_type == NUMBERS:
         return bool(sizes)
-    return kind == WORDS and WORDS in declared.kinds
+    return value_type == WORDS and WORDS in declared.value_types
 
 
 # --- tables ---------------------------------------------------------------------------
@@ -494,9 +500,9 @@ def _of_mapping(name: str, X: Mapping[Any, Any]) -> tuple[list[Any], list[Column
     for title, values in X.items():
         column = _column(values)
         if column is None:
-            kind = type(values).__name__
+            type_name = type(values).__name__
             raise ValueError(
-                f"{name}: expected a column (n,) for {title!r}, found {kind}"
+                f"{name}: expected a column (n,) for {title!r}, found {type_name}"
             )
         parts.append(column)
     sizes = {len(column.entries) for column in parts}
@@ -517,7 +523,7 @@ def _of_columns(name: str, names: list[Any], parts: list[Column], n: int) -> Tab
         is_right = column.is_numeric
         if is_right:
             values[:, place] = column.entries
-        elif column.kind == OBJECTS and column.is_list:
+        elif column.value_type == OBJECTS and column.is_list:
             read, strange = _read(iter(column.entries))
             values[:, place] = read
             is_right = 2 * strange <= n
@@ -530,17 +536,17 @@ def _of_columns(name: str, names: list[Any], parts: list[Column], n: int) -> Tab
 
 def _no_numbers(name: str, other: Mapping[str, str]) -> ValueError:
     """The refusal of columns by name, with their types."""
-    named = ", ".join(f"{title} ({kind})" for title, kind in other.items())
+    named = ", ".join(f"{title} ({type_name})" for title, type_name in other.items())
     recipe = RECIPE.format(columns=[*other])
     return ValueError(f"{name}: expected columns of numbers, found {named}. {recipe}")
 
 
 def _of_sparse(name: str, X: Any) -> Table:
-    kind = X.dtype.kind
+    letter = X.dtype.kind
     if X.ndim != 2:
         raise _wrong_shape(name, X.shape)
-    if kind not in "fiub":
-        words = COMPLEX if kind == "c" else "an array of numbers"
+    if letter not in "fiub":
+        words = COMPLEX if letter == "c" else "an array of numbers"
         raise ValueError(f"{name}: expected {words}, found {X.dtype}")
     from scipy import sparse
 
@@ -548,10 +554,10 @@ def _of_sparse(name: str, X: Any) -> Table:
 
 
 def _of_grid(name: str, grid: np.ndarray) -> Table:
-    kind = grid.dtype.kind
-    if kind == "c":
+    letter = grid.dtype.kind
+    if letter == "c":
         raise ValueError(f"{name}: expected {COMPLEX}, found {grid.dtype}")
-    if kind not in "fiub":
+    if letter not in "fiub":
         raise ValueError(
             f"{name}: expected an array of numbers, found {grid.dtype}. A data frame "
             f"has a type for each column. {RECIPE.format(columns=['...'])}"
@@ -566,8 +572,8 @@ def _of_rows(name: str, rows: list[Any]) -> Table:
     read = [_row(row) for row in rows]
     widths = Counter(
         SCALAR_ROW if row is None else len(row)
-        for row, held in zip(read, rows, strict=True)
-        if held is not None
+        for row, original in zip(read, rows, strict=True)
+        if original is not None
     )
     p = max(widths, key=lambda width: (widths[width], width), default=SCALAR_ROW)
     if p == SCALAR_ROW:
@@ -598,14 +604,14 @@ def _of_rows(name: str, rows: list[Any]) -> Table:
 
 def _row(row: Any) -> Sequence[Any] | np.ndarray | None:
     """The entries of a row by the methods of its known type; None for any other."""
-    kind = type(row)
-    if issubclass(kind, list):
+    row_type = type(row)
+    if issubclass(row_type, list):
         return list.__getitem__(row, slice(None))
-    if issubclass(kind, tuple):
+    if issubclass(row_type, tuple):
         return tuple.__getitem__(row, slice(None))
-    if kind is np.ndarray:
+    if row_type is np.ndarray:
         return row if row.ndim == 1 and row.dtype.kind in "fiubO" else None
-    is_plain = kind is range or kind is deque or kind is array.array
+    is_plain = row_type is range or row_type is deque or row_type is array.array
     return [*row] if is_plain else None
 
 
@@ -642,8 +648,8 @@ def _column(values: Any) -> Column | None:
     entries = _list(values)
     if entries is None:
         return None
-    kind = type(values).__name__
-    return Column(OBJECTS, entries, kind, (LABELS,), is_list=True)
+    type_name = type(values).__name__
+    return Column(OBJECTS, entries, type_name, (LABEL_TYPE,), is_list=True)
 
 
 def _typed_column(values: Any) -> Column | None:
@@ -664,13 +670,14 @@ def _typed_column(values: Any) -> Column | None:
 def _of_array(values: np.ndarray) -> Column:
     """A column (n,) of NumPy."""
     name = str(values.dtype)
-    kind = KINDS.get(values.dtype.kind, OTHER)
+    value_type = VALUE_TYPES.get(values.dtype.kind, OTHER)
     if values.ndim != 1:
         return Column(OTHER, values, f"{name} of shape {values.shape}")
-    if kind in (NUMBERS, TRUTH):
-        return Column(kind, _filled(values), name)
+    if value_type in (NUMBERS, TRUTH):
+        return Column(value_type, _filled(values), name)
     entries = values.tolist()  # None where it is masked
-    return Column(kind, entries, name, (LABELS,) if kind == OBJECTS else ())
+    public = (LABEL_TYPE,) if value_type == OBJECTS else ()
+    return Column(value_type, entries, name, public)
 
 
 def _of_pandas(values: Any) -> Column:
@@ -678,57 +685,61 @@ def _of_pandas(values: Any) -> Column:
     import pandas
     from pandas.api import types
 
-    kind, public = values.dtype, (LABELS,)
-    if isinstance(kind, pandas.CategoricalDtype):
-        inner = _of_pandas(kind.categories)
+    dtype = values.dtype
+    public = (LABEL_TYPE,)
+    if isinstance(dtype, pandas.CategoricalDtype):
+        inner = _of_pandas(dtype.categories)
         places = np.asarray(pandas.Series(values).cat.codes)
-        return _of_categories(inner, places, str(kind))
-    if isinstance(kind, pandas.ArrowDtype):
+        return _of_categories(inner, places, str(dtype))
+    if isinstance(dtype, pandas.ArrowDtype):
         import pyarrow
 
         column = _of_arrow(pyarrow.array(values.array))
         return Column(
-            column.kind, column.entries, str(kind), public, column.is_category
+            column.value_type, column.entries, str(dtype), public, column.is_category
         )
-    if isinstance(kind, pandas.StringDtype):
+    if isinstance(dtype, pandas.StringDtype):
         words = values.to_numpy(dtype=object, na_value=None).tolist()
-        is_read = kind.na_value is not pandas.NA  # what pandas 3 makes of any text
-        return Column(OBJECTS if is_read else WORDS, words, str(kind), public)
-    is_number = types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind)
-    if types.is_bool_dtype(kind) or is_number:
+        is_read = dtype.na_value is not pandas.NA  # what pandas 3 makes of any text
+        return Column(OBJECTS if is_read else WORDS, words, str(dtype), public)
+    is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    if types.is_bool_dtype(dtype) or is_number:
         filled = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        name = TRUTH if types.is_bool_dtype(kind) else NUMBERS
-        return Column(name, filled, str(kind), public)
-    if kind.kind == "O":
-        return Column(OBJECTS, [*values.to_numpy(dtype=object)], str(kind), public)
-    return Column(OTHER, values, str(kind), public)
+        value_type = TRUTH if types.is_bool_dtype(dtype) else NUMBERS
+        return Column(value_type, filled, str(dtype), public)
+    if dtype.kind == "O":
+        return Column(OBJECTS, [*values.to_numpy(dtype=object)], str(dtype), public)
+    return Column(OTHER, values, str(dtype), public)
 
 
 def _of_categories(inner: Column, places: np.ndarray, type_name: str) -> Column:
     """A column of indices into declared categories, -1 for a gap."""
     known = [*inner.entries, None]
     entries: Any = [known[place] for place in places.tolist()]
-    if inner.kind in (NUMBERS, TRUTH):
+    if inner.value_type in (NUMBERS, TRUTH):
         filled = [math.nan if entry is None else entry for entry in entries]
         entries = np.array(filled, dtype=np.float64)
-    return Column(inner.kind, entries, type_name, (LABELS,), is_category=True)
+    return Column(inner.value_type, entries, type_name, (LABEL_TYPE,), is_category=True)
 
 
 def _of_polars(values: Any) -> Column:
     """A series of polars."""
     import polars
 
-    kind, public = values.dtype, (LABELS,)
-    if kind.is_numeric() or kind == polars.Boolean:
+    dtype = values.dtype
+    public = (LABEL_TYPE,)
+    if dtype.is_numeric() or dtype == polars.Boolean:
         filled = values.cast(polars.Float64, strict=False).to_numpy()
-        name = TRUTH if kind == polars.Boolean else NUMBERS
-        return Column(name, np.array(filled, dtype=np.float64), str(kind), public)
-    if kind == polars.String:
-        return Column(WORDS, values.to_list(), str(kind), public)
-    if kind in (polars.Categorical, polars.Enum):
+        value_type = TRUTH if dtype == polars.Boolean else NUMBERS
+        return Column(
+            value_type, np.array(filled, dtype=np.float64), str(dtype), public
+        )
+    if dtype == polars.String:
+        return Column(WORDS, values.to_list(), str(dtype), public)
+    if dtype in (polars.Categorical, polars.Enum):
         words = values.cast(polars.String).to_list()
-        return Column(WORDS, words, str(kind), public, is_category=True)
-    return Column(OTHER, values, str(kind), public)
+        return Column(WORDS, words, str(dtype), public, is_category=True)
+    return Column(OTHER, values, str(dtype), public)
 
 
 def _of_arrow(values: Any) -> Column:
@@ -736,27 +747,28 @@ def _of_arrow(values: Any) -> Column:
     import pyarrow
     from pyarrow import types
 
-    kind, public = values.type, (LABELS,)
+    arrow_type = values.type
+    public = (LABEL_TYPE,)
     parts = values.chunks if isinstance(values, pyarrow.ChunkedArray) else [values]
-    if types.is_dictionary(kind):
+    if types.is_dictionary(arrow_type):
         plain = [part.dictionary_decode() for part in parts]
-        column = _of_arrow(pyarrow.chunked_array(plain, kind.value_type))
-        name = str(kind)
-        return Column(column.kind, column.entries, name, public, is_category=True)
-    is_number = types.is_integer(kind) or types.is_floating(kind)
-    if is_number or types.is_decimal(kind) or types.is_boolean(kind):
-        step = pyarrow.int8() if types.is_boolean(kind) else kind
+        column = _of_arrow(pyarrow.chunked_array(plain, arrow_type.value_type))
+        name = str(arrow_type)
+        return Column(column.value_type, column.entries, name, public, is_category=True)
+    is_number = types.is_integer(arrow_type) or types.is_floating(arrow_type)
+    if is_number or types.is_decimal(arrow_type) or types.is_boolean(arrow_type):
+        step = pyarrow.int8() if types.is_boolean(arrow_type) else arrow_type
         double = pyarrow.float64()
         filled = [
             part.cast(step).cast(double, safe=False).to_numpy(zero_copy_only=False)
             for part in parts
         ]
-        name = TRUTH if types.is_boolean(kind) else NUMBERS
+        value_type = TRUTH if types.is_boolean(arrow_type) else NUMBERS
         whole = np.concatenate([np.empty(0), *filled])
-        return Column(name, whole, str(kind), public)
-    if types.is_string(kind) or types.is_large_string(kind):
-        return Column(WORDS, values.to_pylist(), str(kind), public)
-    return Column(OTHER, values, str(kind), public)
+        return Column(value_type, whole, str(arrow_type), public)
+    if types.is_string(arrow_type) or types.is_large_string(arrow_type):
+        return Column(WORDS, values.to_pylist(), str(arrow_type), public)
+    return Column(OTHER, values, str(arrow_type), public)
 
 
 # --- containers -----------------------------------------------------------------------
@@ -769,15 +781,16 @@ def _grid(name: str, X: Any) -> np.ndarray | None:
     """
     if isinstance(X, np.ndarray):
         return X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-    kind = type(X)
-    is_array = kind in (range, array.array, memoryview) or hasattr(kind, "__array__")
+    container_type = type(X)
+    is_plain = container_type in (range, array.array, memoryview)
+    is_array = is_plain or hasattr(container_type, "__array__")
     if not is_array or _typed_column(X) is not None:
         return None
     grid: np.ndarray | None = _asked(lambda: np.asarray(X), None)
     if grid is None:
         raise ValueError(
-            f"{name or kind.__name__}: NumPy makes no array of this {kind.__name__}; "
-            "pass an array"
+            f"{name or container_type.__name__}: NumPy makes no array of this "
+            f"{container_type.__name__}; pass an array"
         )
     return grid
 
@@ -817,11 +830,12 @@ def _wrong_shape(name: str, shape: tuple[int, ...]) -> ValueError:
 
 def _no_container(name: str, container: Any, expected: str) -> ValueError:
     """The refusal of a container by its type."""
-    kind, cure = type(container).__name__, ""
+    type_name = type(container).__name__
+    cure = ""
     if isinstance(container, Iterator | Set):
         cure = f"; make a list of it: list({name})"
     elif hasattr(type(container), "collect"):
         cure = f"; {name}.collect() makes it one"
     elif is_sparse(container):
         cure = f"; {name}.toarray().ravel() makes it one"
-    return ValueError(f"{name}: expected {expected}, found {kind}{cure}")
+    return ValueError(f"{name}: expected {expected}, found {type_name}{cure}")

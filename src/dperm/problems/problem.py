@@ -175,9 +175,9 @@ def build(
     Raises ValueError if the loss is unknown, or a label that must be -1 or +1 is
     neither.
     """
-    kind = named(loss)
-    kind.check_labels(name, y)
-    signs = kind.signs(y)
+    loss_function = named(loss)
+    loss_function.check_labels(name, y)
+    signs = loss_function.signs(y)
     A = cast(Any, X)
     if (signs != 1.0).any():
         if sparse.issparse(X):
@@ -189,8 +189,10 @@ def build(
         A.sort_indices()
     elif not (by_rows and A.flags.c_contiguous):
         A = np.asfortranarray(A, dtype=np.float64)
-    offset = kind.offset(y)
-    return Problem(name, A, offset, kind, penalty, epsilon, delta, digest, given=given)
+    offset = loss_function.offset(y)
+    return Problem(
+        name, A, offset, loss_function, penalty, epsilon, delta, digest, given=given
+    )
 
 
 @njit(**KERNEL)

@@ -41,12 +41,12 @@ from dperm.experiments import makers, results
 from dperm.numerics.intervals import t_quantile
 from dperm.report import texts
 from dperm.storage import files as store
-from dperm.storage.closure import functions
 from dperm.storage.files import write_csv
+from dperm.storage.source_code import functions
 
 log = logging.getLogger(__name__)
 
-COLUMNS = (
+CLAIM_COLUMNS = (
     *("paper", "id", "place", "section", "kind", "major", "claim", "tables", "number"),
     *("accepted", "reproduced", "ci_low", "ci_high", "cells", "inside"),
     *("verdict", "reason", "missing", "authors", "cause", "note", "set"),
@@ -65,7 +65,7 @@ def write(config: schema.Config) -> list[Path]:
     folder = Path(config.output.results)
     written = [folder / name for name in ("claims.csv", "claims.md")]
     rows, faults = judged_all(config)
-    write_csv(written[0], pd.DataFrame(rows, columns=list(COLUMNS)))
+    write_csv(written[0], pd.DataFrame(rows, columns=list(CLAIM_COLUMNS)))
     claims_table = pd.read_csv(written[0])
     store.write_text(written[1], texts.markdown(claims_table))
     for paper, rows in texts.stated(claims_table).items():
@@ -365,11 +365,17 @@ def reason(claim: Claim, finding: Finding) -> str:
     """What a verdict rests on, in one line: readings, gaps, then the worst groups."""
     clauses = []
     if finding.readings:
-        held = [
+        supporting = [
             name for name, verdict in finding.readings.items() if verdict in SUPPORTED
         ]
-        listed = f" ({few(held)})" if 0 < len(held) < len(finding.readings) else ""
-        clauses.append(f"under {len(held)} of {len(finding.readings)} readings{listed}")
+        listed = (
+            f" ({few(supporting)})"
+            if 0 < len(supporting) < len(finding.readings)
+            else ""
+        )
+        clauses.append(
+            f"under {len(supporting)} of {len(finding.readings)} readings{listed}"
+        )
         clauses.append(f"shown is {finding.shown}")
     reasons: dict[str, list[str]] = {}
     for name, why in finding.missing.items():

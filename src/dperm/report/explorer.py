@@ -33,7 +33,7 @@ from dperm.config import schema
 from dperm.config.locate import available
 from dperm.plotting import styles
 from dperm.report import page, texts
-from dperm.report.worth import true_epsilons
+from dperm.report.true_epsilons import true_epsilons
 from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
@@ -313,8 +313,8 @@ def decided_by(method: str, claims: Iterable[Mapping[str, Any]]) -> str:
 def _colours(methods: list[str]) -> alt.Color:
     """The colours of all figures; a variant of a method has the method's."""
     heads = {name: name.rpartition(", ")[0] for name in methods}
-    style_of = styles.of(methods)
-    style_of |= styles.of({*heads.values()} & styles.METHODS.keys())
+    style_of = styles.styles_of(methods)
+    style_of |= styles.styles_of({*heads.values()} & styles.METHODS.keys())
     looked = [style_of.get(heads[name], style_of[name])["color"] for name in methods]
     scale = alt.Scale(domain=methods, range=looked)
     legend = alt.Legend(orient="bottom", columns=2, labelLimit=240, symbolOpacity=1)

@@ -23,11 +23,11 @@ from dperm.config import schema
 from dperm.plotting import drawing
 from dperm.plotting.tables import groups, short
 from dperm.report import texts
-from dperm.report.worth import (
+from dperm.report.true_epsilons import (
     NOISE_TABLES,
+    epsilons_in_words,
+    epsilons_picture,
     true_epsilons,
-    worth_in_words,
-    worth_picture,
 )
 from dperm.storage import files as store
 
@@ -35,7 +35,9 @@ log = logging.getLogger(__name__)
 
 SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
 CLASSES = dict(zip(VERDICTS, SHADES, strict=True))
-WORTH_LABEL = "Proved bounds of epsilon of noise published for epsilon = 1, by method"
+EPSILONS_LABEL = (
+    "Proved bounds of epsilon of noise published for epsilon = 1, by method"
+)
 ARENA = "arena"  # the folder of the comparison of methods
 
 
@@ -62,13 +64,13 @@ def answers(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.
     prices = true_epsilons(Path(config.output.results))
     picture = ""
     if len(prices):
-        picture = drawing.inline(worth_picture(prices), WORTH_LABEL)
+        picture = drawing.inline(epsilons_picture(prices), EPSILONS_LABEL)
     return {
         "papers": [paper for paper in all_papers if paper["counted"]],
         "every": all_papers,
         "arena": next((paper for paper in all_papers if paper["name"] == ARENA), None),
-        "epsilons": worth_in_words(prices),
-        "worth": picture,
+        "epsilons": epsilons_in_words(prices),
+        "epsilons_picture": picture,
         "scale": scale.name,
         "versions": store.versions(),
         "marks": texts.MARKS,
@@ -136,7 +138,7 @@ def drawn(
     for name, product in paper.figures.items():
         stem = Path(output.figures, paper.name, name)
         png, csv = (
-            link(stem.with_suffix(f".{kind}"), folder) for kind in ("png", "csv")
+            link(stem.with_suffix(f".{ending}"), folder) for ending in ("png", "csv")
         )
         if png and csv:
             file = Path("figures", small, paper.name, f"{name}.png").as_posix()

@@ -21,7 +21,17 @@ from dperm.config.validation import one_of
 from dperm.plotting import drawing
 from dperm.plotting.tables import where
 
-COLUMNS = ["paper", "table", "what", "row", "printed", "ours", "low", "high", "p"]
+PRINTED_COLUMNS = [
+    "paper",
+    "table",
+    "what",
+    "row",
+    "printed",
+    "ours",
+    "low",
+    "high",
+    "p",
+]
 ERRORS = "errors"
 DEVIATIONS = "deviations of five runs"
 COUNTS = "coordinates found"
@@ -54,7 +64,7 @@ def numbers(papers: Iterable[schema.Paper], folder: Path) -> pd.DataFrame:
             if path.is_file():
                 frames.append(pairs(pd.read_csv(path), paper.name, source))
     if not frames:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=PRINTED_COLUMNS)
     return pd.concat(frames, ignore_index=True)
 
 
@@ -85,7 +95,7 @@ def pairs(
             "high": table.get(source.high, nothing),
             "p": table.get("p_holm", nothing) if source.low else nothing,
         },
-        columns=COLUMNS,
+        columns=PRINTED_COLUMNS,
     )
 
 

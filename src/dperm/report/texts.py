@@ -27,7 +27,7 @@ from dperm.config.locate import ConfigError, available
 from dperm.experiments import plan
 from dperm.plotting.tables import plain
 from dperm.report.printed import draw_printed
-from dperm.report.worth import draw_worth
+from dperm.report.true_epsilons import draw_epsilons
 from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
@@ -142,8 +142,10 @@ def score(data: pd.DataFrame) -> str:
     """The count in words: "16 of 22 reproduced, 2 undecided, 4 contradicted"."""
     counts = counted(data)
     total = sum(counts.values())
-    held = f"{counts.pop(str(REPRODUCED), 0)} of {total} {REPRODUCED}"
-    return ", ".join([held, *(f"{count} {word}" for word, count in counts.items())])
+    reproduced = f"{counts.pop(str(REPRODUCED), 0)} of {total} {REPRODUCED}"
+    return ", ".join(
+        [reproduced, *(f"{count} {word}" for word, count in counts.items())]
+    )
 
 
 def marks(text: str) -> str:
@@ -265,7 +267,7 @@ def readme(config: schema.Config) -> list[Path]:
         log.info("%s", path)
     sections = configuration.papers(available("paper"), config.scale, config.overrides)
     printed = draw_printed(sections, config.output, config.formats)
-    return [*existing, *draw_worth(config.output, config.formats), *printed]
+    return [*existing, *draw_epsilons(config.output, config.formats), *printed]
 
 
 def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:

@@ -45,8 +45,8 @@ def typed(options: Any, setting: Mapping[str, Any]) -> None:
         if is_number:
             _check_number(key, option, isinstance(usual, int))
         elif isinstance(usual, bool | str) and not isinstance(option, type(usual)):
-            kind = "True or False" if isinstance(usual, bool) else "a name"
-            raise ValueError(f"options.{key}: expected {kind}, found {option!r}")
+            expected = "True or False" if isinstance(usual, bool) else "a name"
+            raise ValueError(f"options.{key}: expected {expected}, found {option!r}")
 
 
 def is_whole(number: Any) -> bool:

@@ -32,7 +32,7 @@ POINT = ["step", "clip"]
 DIGITS = 10  # of a real number in a CSV file
 ROWS = b"dperm.rows"  # key of a Parquet file's metadata
 NODE = platform.node() or "here"
-_HELD: list[Any] = []  # locks held until the process ends
+_PROCESS_LOCKS: list[Any] = []  # locks held until the process ends
 
 
 @contextmanager
@@ -166,9 +166,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(
-    path: Path, remedy: str = "delete it and run again", kind: type = dict
+    path: Path, remedy: str = "delete it and run again", content_type: type = dict
 ) -> Any:
-    """Read a JSON file with a dictionary, or with a value of another ``kind``.
+    """Read a JSON file with a dictionary, or with a value of another ``content_type``.
 
     Raises
     ------
@@ -179,8 +179,10 @@ def read_json(
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, kind):
-            raise ValueError(f"expected a JSON {kind.__name__}, found {content!r:.40}")
+        if not isinstance(content, content_type):
+            raise ValueError(
+                f"expected a JSON {content_type.__name__}, found {content!r:.40}"
+            )
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}): {remedy}") from error
     return content
@@ -254,7 +256,7 @@ def lock_results(name: str) -> None:
             f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
             "wait for it, or run in another folder with --directory"
         )
-    _HELD.append(lock)
+    _PROCESS_LOCKS.append(lock)
 
 
 def _taken(path: Path, timeout: float = 0) -> Any:

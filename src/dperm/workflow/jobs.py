@@ -173,10 +173,10 @@ class Jobs:
 
     def formats(self, paper: str, product: str) -> list[str]:
         """Files of ``figures/<name>`` or ``tables/<name>``."""
-        kind, name = product.split("/")
-        folder = "figures" if kind == "figures" else "results"
+        collection, name = product.split("/")
+        folder = "figures" if collection == "figures" else "results"
         top = self.below(folder)
-        return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[kind]]
+        return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[collection]]
 
     def targets(self) -> dict[str, list[str]]:
         """Files of the targets of a command line: every paper, and the audit."""
@@ -249,7 +249,7 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     if timed:
         reads = [jobs.files("solve", paper.name, *run)[1] for run in timed]
         depends_on = [
-            [sorted(kinds) for kinds in timed.values()],
+            [sorted(calibrations) for calibrations in timed.values()],
             paper.clocked,
             code(SOLVING[1]),
         ]
@@ -263,9 +263,9 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
             code=entry_points,
             spec=config,
         )
-    for kind in FORMATS:
-        for name in getattr(paper, kind):
-            _add_product(jobs, config, kind, name)
+    for collection in FORMATS:
+        for name in getattr(paper, collection):
+            _add_product(jobs, config, collection, name)
     reads = jobs.products(paper.name)
     jobs.add("complete", paper.name, depends_on=[], reads=reads, spec=config)
 
@@ -313,17 +313,17 @@ def add_problem(
     entry_points = [PREPARING]
     depends_on = [_numbers(scopes.prepared(problem)), code(*entry_points)]
     keys = [dataset.digest or fetch.key]
-    reading: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "reads": fetch.outputs,
         "keys": keys,
         "code": entry_points,
         "spec": spec,
     }
-    prepare = jobs.add("prepare", name, depends_on=depends_on, **reading)
+    prepare = jobs.add("prepare", name, depends_on=depends_on, **fields)
     entry_points = digests.looked_up(OPTIMISING, option_words=[problem.loss])
     depends_on = [_numbers(scopes.optimum(problem)), code(*entry_points)]
-    reading = {"reads": prepare.outputs, "code": entry_points, "spec": spec}
-    jobs.add("optimum", name, depends_on=depends_on, **reading)
+    fields = {"reads": prepare.outputs, "code": entry_points, "spec": spec}
+    jobs.add("optimum", name, depends_on=depends_on, **fields)
 
 
 def _numbers(settings: scopes.Settings) -> scopes.Settings:
@@ -398,12 +398,12 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     jobs.add("sweep", paper, name, depends_on=depends_on, **fields)
 
 
-def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> None:
+def _add_product(jobs: Jobs, config: schema.Config, collection: str, name: str) -> None:
     """Add a figure or a table to the job that makes all others of the same files."""
     paper = config.paper
-    product = f"{kind}/{name}"
-    spec = getattr(paper, kind)[name]
-    makers.entry_of(paper, kind, name)
+    product = f"{collection}/{name}"
+    spec = getattr(paper, collection)[name]
+    makers.entry_of(paper, collection, name)
     folder = Path(jobs.below("results"), paper.name)
     inputs = [path.as_posix() for path in makers.read_by(paper, folder, spec)]
     drawn = jobs.of_paper(paper.name, "draw")
@@ -411,8 +411,13 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
     keys = [jobs.makers[file].key for file in inputs]
-    depends_on = [job.key, name, scopes.product(config, kind, name, DRAWING), keys]
-    entry_points = scopes.drawing(paper, kind, name, DRAWING)
+    depends_on = [
+        job.key,
+        name,
+        scopes.product(config, collection, name, DRAWING),
+        keys,
+    ]
+    entry_points = scopes.drawing(paper, collection, name, DRAWING)
     depends_on.append(code(*entry_points))
     job.code += entry_points
     job.key = digest(depends_on)

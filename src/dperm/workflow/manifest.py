@@ -40,7 +40,7 @@ CURE = "`git checkout` it, or delete it and run `dperm all`"
 CURE_MISSING = "`git checkout` it, run `dperm all`, or verify with --partial"
 CURE_UNKNOWN = "delete it, or make it by its `dperm` command"
 CURE_CHANGED = "`git checkout` it, or delete it and make it again by `dperm`"
-KEYS = {  # of a manifest, and the types of their values
+KEY_TYPES = {  # of a manifest, and the types of their values
     "commit": str,
     "files": dict,
     "wall_seconds": dict,
@@ -66,10 +66,10 @@ def read(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise DamagedError(str(error)) from error
     record.setdefault("later", {})
-    for key, kind in KEYS.items():
-        if not isinstance(record.get(key), kind):
-            kinds = {str: "a text", dict: "a mapping"}
-            expected = f"expected {kinds[kind]} under {key!r}"
+    for key, json_type in KEY_TYPES.items():
+        if not isinstance(record.get(key), json_type):
+            type_names = {str: "a text", dict: "a mapping"}
+            expected = f"expected {type_names[json_type]} under {key!r}"
             raise DamagedError(f"{path} is damaged ({expected}): {CURE}")
     return record
 

@@ -34,7 +34,7 @@ from dperm.experiments.inputs import (
     optimum_folder,
     titles,
 )
-from dperm.experiments.unit import SolverJob
+from dperm.experiments.task import SolverJob
 from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration
@@ -284,12 +284,12 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
             yield f"{path} is not what the verdicts and tables here give: {cure}"
     if blocks:
         every = configuration.papers(available("paper"), config.scale, config.overrides)
-        worth: Any = importlib.import_module("dperm.report.worth")
+        epsilons: Any = importlib.import_module("dperm.report.true_epsilons")
         printed: Any = importlib.import_module("dperm.report.printed")
         note = printed.readings(every)
         draw_printed = functools.partial(printed.printed_picture, note=note)
         pictures = {
-            "worth": (worth.true_epsilons(folder), worth.worth_picture),
+            "worth": (epsilons.true_epsilons(folder), epsilons.epsilons_picture),
             "printed": (printed.numbers(every, folder), draw_printed),
         }
         for name, (rows, draw) in pictures.items():
@@ -323,13 +323,13 @@ def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterato
     if config.scale.folder or not folder.is_dir():
         return
     solvers = [folder / "solvers" / f"{name}.csv" for name in available("solver")]
-    present = [path for path in solvers if path.is_file()]
-    coverage.count("audit", UNCHECKABLE, len(present))  # but by the manifest
-    for path in (path for path in solvers if path not in present):
+    existing = [path for path in solvers if path.is_file()]
+    coverage.count("audit", UNCHECKABLE, len(existing))  # but by the manifest
+    for path in (path for path in solvers if path not in existing):
         coverage.absent("audit", path, "run `dperm audit -j 2`")
     papers = configuration.papers(available("paper"), config.scale, config.overrides)
     sources = {
-        "epsilon": len(present) == len(solvers),
+        "epsilon": len(existing) == len(solvers),
         "tuning": _all_ran(papers, folder.parent),
     }
     for name, is_here in sources.items():

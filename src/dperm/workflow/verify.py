@@ -42,7 +42,7 @@ from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
-from dperm.experiments.unit import PROVENANCE, STOPPED_EARLY, SolverJob, Unit, compute
+from dperm.experiments.task import PROVENANCE, STOPPED_EARLY, SolverJob, Task, compute
 from dperm.privacy.calibration import Calibration
 from dperm.solvers.batched import trials
 from dperm.storage import files as store
@@ -59,7 +59,7 @@ IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a setting and not its result. They are filled in again whenever
 # settings are read, but stored with the rows of sweeps, where they are compared.
 UNCOMPARED = (*IDENTITY, "given", "true_epsilon")
-KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
+SETTING_KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a setting
 CLONE = (
     "no rows here of {}: their tables, figures, ledgers and settings are not made "
     "again; results.zip of a release has the rows"
@@ -237,7 +237,9 @@ def _rows(
         ran = tables["evaluate"]
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
             chosen = tuning.evaluated_settings(paper.evaluated, best(tuned))
-            settings = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
+            settings = (
+                table[SETTING_KEYS[:-1]].drop_duplicates() for table in (chosen, ran)
+            )
             if len(pd.concat(settings).drop_duplicates(keep=False)):
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
 
@@ -248,21 +250,21 @@ def _made_again(
     """Find tables, figures and their data that their rows do not give."""
     paper = config.paper
     folder = Path(config.output.results, paper.name)
-    for kind in makers.FORMATS:
-        for name, product in getattr(paper, kind).items():
-            stem = products.stem(config.output, paper.name, kind, name)
+    for collection in makers.FORMATS:
+        for name, product in getattr(paper, collection).items():
+            stem = products.stem(config.output, paper.name, collection, name)
             path = stem.with_suffix(".csv")
-            image = path.with_suffix(".png") if kind == "figures" else None
+            image = path.with_suffix(".png") if collection == "figures" else None
             missing = [file for file in (path, image) if file and not file.is_file()]
             for absent in missing:
-                coverage.absent(kind, absent, f"run `dperm {absent}`")
+                coverage.absent(collection, absent, f"run `dperm {absent}`")
             rows = makers.read_by(paper, folder, product)
             if missing or not all(file.is_file() for file in rows):
-                coverage.count(kind, UNCHECKABLE)  # a clone has no rows
+                coverage.count(collection, UNCHECKABLE)  # a clone has no rows
                 coverage.count("pictures", UNCHECKABLE, int(image is not None))
                 continue
-            drawn, fresh = products.made(config, kind, name)
-            coverage.count(kind, REMADE)
+            drawn, fresh = products.made(config, collection, name)
+            coverage.count(collection, REMADE)
             if text := _differ(path, fresh):
                 yield f"{path} is not what its rows give: {text}"
             if image and not is_new:
@@ -319,7 +321,7 @@ def _judged(
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
     rows = [*report.judged_paper(paper, output, is_whole)]
-    fresh = pd.DataFrame(rows, columns=[*report.COLUMNS])
+    fresh = pd.DataFrame(rows, columns=[*report.CLAIM_COLUMNS])
     coverage.count("verdicts", REMADE, len(fresh))
     stored = _parsed(path.read_text("utf-8"), dtype=str)
     if text := _other(stored[stored["paper"] == name], fresh, dtype=str):
@@ -364,10 +366,12 @@ def _replayed(
         return load_job(run_config), plan.design(run_config)
 
     @functools.cache
-    def calibrated(run: tuple[str, ...], kind: str, passes: float) -> Calibration:
+    def calibrated(
+        run: tuple[str, ...], calibration: str, passes: float
+    ) -> Calibration:
         """The noise of some settings, found again."""
         job, _ = load(*run)
-        return trials.noise(job.problem, job.module, job.options, passes, kind)
+        return trials.noise(job.problem, job.module, job.options, passes, calibration)
 
     @functools.cache
     def stored(path: Path) -> pd.DataFrame:
@@ -406,7 +410,8 @@ def _settings(paper: schema.Paper, folder: Path) -> list[tuple[Any, str, Any]]:
             ran = table["status"].isin(
                 ["ok", tuning.ONE_RUN, "diverged", STOPPED_EARLY]
             )
-            settings = table[ran & table["step"].notna()][KEYS].drop_duplicates()
+            rows = table.loc[ran & table["step"].notna(), SETTING_KEYS]
+            settings = rows.drop_duplicates()
             choices += [
                 (run, stage, setting) for setting in settings.itertuples(index=False)
             ]
@@ -425,15 +430,15 @@ def _setting(
     passes = setting.passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
-    unit = Unit(stage, noise, passes, (replicate,), [], observed, limit)
-    return compute(job, unit, pd.DataFrame([setting])[POINT], 1)
+    task = Task(stage, noise, passes, (replicate,), [], observed, limit)
+    return compute(job, task, pd.DataFrame([setting])[POINT], 1)
 
 
 def _differs(
     path: Path, table: pd.DataFrame, fresh: pd.DataFrame, setting: Any
 ) -> Iterator[str]:
     """How a stored setting differs from its fresh rows."""
-    is_its = (table[KEYS] == list(setting)).all(axis=1)
+    is_its = (table[SETTING_KEYS] == list(setting)).all(axis=1)
     text, _ = difference(table[is_its], fresh, UNCOMPARED)
     if text:
         place = ", ".join(
@@ -445,10 +450,8 @@ def _differs(
 def _point(swept: SweepRun, key: str) -> Iterator[str]:
     """How the rows of a sweep's point differ from those that the current code makes."""
     identity = key.partition("-")[0]
-    task = next(
-        (candidate for candidate in swept.tasks() if candidate[2].identity == identity),
-        None,
-    )
+    tasks = {task.key.identity: task for task in swept.tasks()}
+    task = tasks.get(identity)
     if task is None:
         yield f"{swept.path} has a point that the configuration has not"
         return
@@ -458,7 +461,7 @@ def _point(swept: SweepRun, key: str) -> Iterator[str]:
     stored = rows[rows["config_digest"] == key]
     text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
     if text:
-        yield f"{swept.path}: {task[0]}, replicate {task[1]}: {text}"
+        yield f"{swept.path}: {task.point}, replicate {task.replicate}: {text}"
 
 
 def difference(

@@ -177,7 +177,7 @@ def write_specs(jobs: Jobs, run_overrides: Sequence[str]) -> None:
 # --- the list of jobs -----------------------------------------------------------------
 
 
-def hand_over(jobs: Jobs, run_overrides: Sequence[str]) -> None:
+def write_job_list(jobs: Jobs, run_overrides: Sequence[str]) -> None:
     """Write the jobs of this run for its processes on other machines.
 
     ``run_overrides`` are those of its command line.
@@ -199,7 +199,7 @@ def _listed(job: Job) -> dict[str, Any]:
     return fields
 
 
-def handed_over(run_overrides: Sequence[str]) -> Jobs | None:
+def read_job_list(run_overrides: Sequence[str]) -> Jobs | None:
     """The jobs that the main process of this run has composed; None if not there.
 
     To compose all jobs takes seconds, on each machine and for each of its jobs.

@@ -89,8 +89,8 @@ def test_cells_are_grouped_by_loss_and_budget():
         table(THREE, n=100.0), table(THREE, epsilon=10.0), table(THREE, n=2e4),
         table({"four": {"A": 0.1}}, loss="least_squares"),
     ])  # fmt: skip
-    found = [(kind["loss"], kind["from"], len(some))
-             for kind, some in ranking.groups(ranking.cells(both))]  # fmt: skip
+    found = [(group["loss"], group["from"], len(some))
+             for group, some in ranking.groups(ranking.cells(both))]  # fmt: skip
     assert found == [("logistic", 0.0, 3), ("logistic", 1000.0, 6),
                      ("least_squares", 100.0, 1)]  # fmt: skip
 

@@ -36,12 +36,12 @@ def test_gradients_of_other_losses_are_not_kept(instance):
 
 @pytest.mark.parametrize("loss", PLACES)
 def test_record_bound_holds_and_is_reached(loss):
-    rng, kind = np.random.default_rng(0), named(loss)
+    rng, loss_function = np.random.default_rng(0), named(loss)
     B, Y, R = 2.0, 3.0, 1.5
-    bound = record_bound(kind, B, Y, R)
-    offset = Y * rng.uniform(-1, 1, 10_000) if kind.labels == "real" else 0.0
+    bound = record_bound(loss_function, B, Y, R)
+    offset = Y * rng.uniform(-1, 1, 10_000) if loss_function.labels == "real" else 0.0
     margins = R * rng.uniform(-1, 1, 10_000) + offset
-    found = B * np.abs(kind.derivatives(margins)).max()
+    found = B * np.abs(loss_function.derivatives(margins)).max()
     assert found <= bound
     assert loss == "logistic" or found > 0.95 * bound
 

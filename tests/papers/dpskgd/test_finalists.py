@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from conftest import make_problem
-from dperm.experiments.unit import setting_rows
+from dperm.experiments.task import setting_rows
 from dperm.numerics.intervals import SETTING
 from dperm.papers.dpskgd import sweeps
 from dperm.problems.optimum import solve
@@ -38,10 +38,10 @@ def mean_objective(job, at, seeds):
 def tuned():
     """A tuning that found the settings good in the order of step and clip."""
     rows = [
-        {"calibration": kind, "passes": passes, "step": step, "clip": clip,
+        {"calibration": calibration, "passes": passes, "step": step, "clip": clip,
          "replicate": r, "status": "ok", "noise_multiplier": noise,
          "objective": (10 * i + j + r) * sign, "relative_error": 1.0}
-        for kind, sign in (("published", -1.0), ("tight", 1.0))
+        for calibration, sign in (("published", -1.0), ("tight", 1.0))
         for passes, noise in NOISE.items()
         for i, step in enumerate(STEPS) for j, clip in enumerate(CLIPS)
         for r in range(2)

@@ -130,7 +130,7 @@ def test_the_table_has_laws_the_error_at_the_start_and_p(monkeypatch, printed):
     np.testing.assert_allclose(made["median"], 0.3)
     assert set(made["start"]) == {0.9} and set(made["algorithm"]) == {"DP-CD"}
     np.testing.assert_allclose(made["half"], 1.0)
-    assert set(law.COLUMNS) < set(made)
+    assert set(law.LAW_COLUMNS) < set(made)
     assert ((made["p"] > 0.05) == (printed == 0.3)).all()
     np.testing.assert_allclose(made["p"], made["p_holm"])  # one cell a table
     assert (made["p_start"] < 1e-6).all()

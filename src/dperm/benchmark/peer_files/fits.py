@@ -2,7 +2,7 @@
 
 Usage: python fits.py in.npz out.npz. In: library, X (n, p), y, X_held, low and high
 (p,) of columns, label (its two ends), signed, delta, epsilons (E,) and seeds (L,). Out:
-scores (E, L, n) and held (E, L, held n), seconds (E, L).
+scores (E, L, n) and held_out (E, L, number of held-out records), seconds (E, L).
 """
 
 import sys
@@ -79,7 +79,7 @@ def main(read, written):
     np.savez(
         written,
         scores=np.reshape(scores, (*shape, -1)),
-        held=np.reshape(tests, (*shape, -1)),
+        held_out=np.reshape(tests, (*shape, -1)),
         seconds=np.reshape(seconds, shape),
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dperm.benchmark.race import KEYS, TRIED, means
+from dperm.benchmark.race import MEAN_KEYS, TRIED, means
 from dperm.papers.arena.ranking import LEFT_OUT, WORST
 
 SHIPPED = ""  # the setting that a solver is shipped with, which names no value
@@ -27,7 +27,7 @@ def settings(runs: pd.DataFrame, labels: dict[str, str]) -> pd.DataFrame:
     judged = runs[runs["tuning"].isin([TRIED, "default"])]
     is_shipped = judged["tuning"] == "default"
     judged = judged.assign(setting=judged["setting"].where(~is_shipped, SHIPPED))
-    return means(judged, labels, [*KEYS, "setting"])
+    return means(judged, labels, [*MEAN_KEYS, "setting"])
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:

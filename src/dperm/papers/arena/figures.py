@@ -223,7 +223,7 @@ def _heat(axis: Axes, shades: np.ndarray) -> Any:
 
 def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
     row = {"panel": panel, "algorithm": method, "x": x}
-    return row | dict.fromkeys(drawing.COLUMNS[3:], value)
+    return row | dict.fromkeys(drawing.CURVE_COLUMNS[3:], value)
 
 
 def ranks(swept: pd.DataFrame, inputs: Inputs, epsilon: float = 1.0) -> Drawing:

@@ -140,8 +140,10 @@ def changes(table: pd.DataFrame, tuning: str = LEFT_OUT) -> Iterator[dict[str, A
         ("epsilon", f"{epsilon:g}", cells(table, tuning, epsilon))
         for epsilon in sorted(table["epsilon"].dropna().unique())
     ]
-    held = cells(table.assign(held=-table["test"]), tuning, value="held")
-    for choice, name, changed_cells in (*choices, ("metric", "held out", held)):
+    metrics = table.assign(held_out=-table["test"])
+    held_out_excesses = cells(metrics, tuning, value="held_out")
+    choices.append(("metric", "held out", held_out_excesses))
+    for choice, name, changed_cells in choices:
         if len(changed_cells):
             base_share, changed_share = (
                 standing(excesses).set_index("algorithm")["share"]
@@ -188,9 +190,9 @@ def groups(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]
 def advice(errors: pd.DataFrame) -> list[dict[str, Any]]:
     """Recommended method for each kind of problem, and the evidence for it."""
     rows = []
-    for kind, group in groups(regrets(errors)):
+    for problem_class, group in groups(regrets(errors)):
         means = expected(group)
-        row = {**kind, "take": means.index[0], "regret": means.iloc[0]}
+        row = {**problem_class, "take": means.index[0], "regret": means.iloc[0]}
         row |= {"second": means.index[1], "second_regret": means.iloc[1]}
         row["learns"] = float((errors.loc[group.index].min(axis=1) < 1).mean())
         problems = group.index.get_level_values("problem").nunique()
@@ -207,7 +209,7 @@ def picks(errors: pd.DataFrame) -> pd.DataFrame:
     """
     rng = np.random.default_rng(SEED)
     rows = []
-    for kind, group in groups(regrets(errors)):
+    for problem_class, group in groups(regrets(errors)):
         group = group[expected(group).index]
         by_data = [*group.groupby(level="data", sort=False).indices.values()]
         drawn = rng.integers(len(by_data), size=(DRAWS, len(by_data)))
@@ -216,8 +218,8 @@ def picks(errors: pd.DataFrame) -> pd.DataFrame:
             for draw in drawn
         ])  # fmt: skip
         rows += [
-            {**kind, "algorithm": name, "share": share, "regret": group[name].mean(),
-             "data_sets": len(by_data)}
+            {**problem_class, "algorithm": name, "share": share,
+             "regret": group[name].mean(), "data_sets": len(by_data)}
             for name, share in winners.value_counts(normalize=True).items()
         ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -230,11 +232,11 @@ def curves(errors: pd.DataFrame) -> list[dict[str, Any]]:
     count as that.
     """
     rows = []
-    for kind, group in groups(errors.clip(upper=WORST)):
+    for problem_class, group in groups(errors.clip(upper=WORST)):
         for name, column in group.items():
             losses = column.dropna()
             if len(losses) >= len(group) / 2:
-                row = {**kind, "algorithm": name, **_mean("mean", losses)}
+                row = {**problem_class, "algorithm": name, **_mean("mean", losses)}
                 row["data_sets"] = losses.index.get_level_values("data").nunique()
                 rows.append(row)
     return rows

@@ -87,7 +87,7 @@ def unlearnable(table: pd.DataFrame) -> list[str]:
 def _labels(runs: pd.DataFrame) -> dict[str, str]:
     solvers = {*runs["solver"]} & {*available("solver")}
     ours = {name: digests.solver_of(name).label for name in solvers}
-    return {**peers.LABELS, **ours}
+    return {**peers.PEER_LABELS, **ours}
 
 
 def _with_data(inputs: Inputs, table: pd.DataFrame) -> pd.DataFrame:
@@ -189,12 +189,12 @@ def nothing(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     kept = table[~table["data"].isin(excluded)]
     rows = []
     for tuning in ALL_TUNINGS:
-        for kind, group in ranking.groups(ranking.cells(kept, tuning)):
+        for problem_class, group in ranking.groups(ranking.cells(kept, tuning)):
             is_lost = ~(group.min(axis=1) < 1)
             names = group.index.get_level_values("problem")[is_lost]
             counts = {"cells": len(group), "none": int(is_lost.sum())}
             lost = ", ".join(dict.fromkeys(names))
-            rows.append({"tuning": tuning, **kind, **counts, "problems": lost})
+            rows.append({"tuning": tuning, **problem_class, **counts, "problems": lost})
     rows.append({"none": len(excluded), "problems": ", ".join(excluded)})
     return pd.DataFrame(rows)
 

@@ -14,7 +14,7 @@ from dperm.experiments.inputs import titles as section_titles
 from dperm.papers.comparison.tables import among, label, ran
 from dperm.plotting import drawing
 from dperm.plotting.drawing import Picture, Rows
-from dperm.plotting.styles import Style, of
+from dperm.plotting.styles import Style, styles_of
 
 # For curves whose usual hue another one of the figure has.
 HUES = ("#0072b2", "#d55e00", "#117733", "#332288", "#aa4499", "#882255", "#595959")
@@ -73,7 +73,7 @@ def curves(
 
 def _hues(names: Iterable[str]) -> dict[str, Style]:
     """Styles of curves, no two of one hue while there are hues."""
-    styles = of(names)
+    styles = styles_of(names)
     colours = {style["color"].lower() for style in styles.values()}
     spare = [hue for hue in HUES if hue not in colours]
     taken = set[str]()

@@ -18,9 +18,8 @@ from dperm.experiments.inputs import Inputs, titles
 from dperm.numerics.intervals import power
 from dperm.papers.dpbcfw.tables import NUMBER, READING, last, relative
 from dperm.plotting import drawing
-from dperm.plotting import styles as looks
 from dperm.plotting.drawing import Picture, Rows
-from dperm.plotting.styles import Style
+from dperm.plotting.styles import Style, style, styles_of
 from dperm.plotting.tables import groups, where
 
 LARGER = (
@@ -53,14 +52,14 @@ IN_WORDS = {"percent": "density", "updates": "update"}  # fields of a panel's na
 OF_ALL = ("d", "n", "density", "share", "problem")  # keys of panels that FW has too
 SIZES = {2: (3.4, 1.9), 3: (2.3, 2.2)}  # of a panel, by the number in a row
 Curve = tuple[str, pd.DataFrame]  # label, runs
-Cell = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, curves
+Panel = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, curves
 
 
-def losses(cells: Iterable[Cell], columns: int, size: tuple[float, float]) -> Picture:
+def losses(panels: Iterable[Panel], columns: int, size: tuple[float, float]) -> Picture:
     """Losses over f(0) against iterations."""
     rows = Rows()
     titles = dict[str, str]()
-    for panel, title, curves in cells:
+    for panel, title, curves in panels:
         titles[panel] = title
         for label, runs in curves:
             rows += drawing.against(runs, "iteration", "relative", panel, label)
@@ -87,17 +86,17 @@ def explained(points: pd.DataFrame) -> str:
 
 
 def hues(names: Iterable[str]) -> dict[str, Style]:
-    """Styles of unordered kinds by hue, of ordered families from dark to light."""
+    """Styles of unordered names by hue, of ordered families from dark to light."""
     central = ("FW", "DP-FW")
     ours = [name for name in names if name not in central]
-    styles = looks.of(central)
+    styles = styles_of(central)
     for mark in FAMILY_MARKS:
         styles |= drawing.family([name for name in ours if mark in name])
     unordered = [name for name in ours if name not in styles]
     marks = zip(
         unordered, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False
     )
-    return styles | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
+    return styles | {name: style(hue, "-", mark) for name, hue, mark in marks}
 
 
 def sweeps_of(folder: Path, product: Product) -> list[pd.DataFrame]:
@@ -137,7 +136,7 @@ def samplings(swept: pd.DataFrame) -> Picture:
     The data also have the box, whose panels do not name the set.
     """
     table = relative(swept)
-    cells = list[Cell]()
+    panels = list[Panel]()
     titles = dict[str, str]()
     pairs = sorted({*zip(table["active"], table["density"], strict=True)}, reverse=True)
     for constraint, (active, density) in itertools.product(("ball", "box"), pairs):
@@ -153,15 +152,15 @@ def samplings(swept: pd.DataFrame) -> Picture:
         for name, sampling_runs in runs.groupby("sampling", sort=False):
             p_min = sampling_runs["p_min"].iloc[0]
             curves.append((f"{name}: $p_{{min}}$ = {p_min:.2g}", sampling_runs))
-        cells.append((panel, title, curves))
-    picture = losses(cells, min(3, len(pairs)), (3.0, 1.9))
+        panels.append((panel, title, curves))
+    picture = losses(panels, min(3, len(pairs)), (3.0, 1.9))
     marked = np.geomspace(1, table["iteration"].max(), 9).astype(int)
     even = {"markevery": [*np.unique(marked) - 1]}  # iterations crowd at the right
     return replace(
         picture,
         titles=titles,
         axes={**picture.axes, "xscale": "log"},
-        styles={name: look | even for name, look in picture.styles.items()},
+        styles={name: old | even for name, old in picture.styles.items()},
         note=FIRST_STEP,
     )
 
@@ -183,21 +182,23 @@ def paths(
     on box and ball. Problems without data have no panel.
     """
     table, *sampled_tables = sweeps_of(folder, product)
-    cells = list[Cell]()
+    panels = list[Panel]()
     ours = table[table["method"].isin(["bcfw", "dp_bcfw"])]
     fields = [name for _, name, *_ in Formatter().parse(panel) if name]
     keys = [IN_WORDS.get(name, name) for name in fields]
-    for kind, family in groups(ours, keys):
-        central = where(table, **{key: kind[key] for key in keys if key in OF_ALL})
-        words = kind | _words(inputs, family)
-        curves = _baselines(central, kind.get("noise", "scaled"))
+    for panel_values, family in groups(ours, keys):
+        central = where(
+            table, **{key: panel_values[key] for key in keys if key in OF_ALL}
+        )
+        words = panel_values | _words(inputs, family)
+        curves = _baselines(central, panel_values.get("noise", "scaled"))
         curves += _family(family, along)
-        cells.append((panel.format_map(words), title.format_map(words), curves))
+        panels.append((panel.format_map(words), title.format_map(words), curves))
     for sampled in sampled_tables:
         for constraint, runs in sampled.groupby("constraint", sort=False):
             name = f"Algorithm 1, {constraint}"
-            cells.append((name, name, _family(runs, along)))
-    return losses(cells, columns, SIZES[columns])
+            panels.append((name, name, _family(runs, along)))
+    return losses(panels, columns, SIZES[columns])
 
 
 def _words(inputs: Inputs, runs: pd.DataFrame) -> dict[str, Any]:
@@ -280,14 +281,14 @@ def slope(runs: pd.DataFrame) -> str:
 
 # --- Corollary 1 and Remark 4 ---------------------------------------------------------
 
-TRAFFIC = {  # looks; up and down along a run nearly coincide
-    "measured, T of Theorem 4": looks.style("#0072B2", "-", "o"),
-    "measured, T tuned": looks.style("#D55E00", "-", "s"),
-    "Corollary 1": looks.style("#009E73", "--", "^"),
-    "one-shot sketch": looks.style("#595959", "-.", "D"),
-    "up, measured": looks.style("#D55E00", "-", "v"),
-    "up, if each were sent": looks.style("#CC79A7", "--", "P"),
-    "down, measured": looks.style("#332288", ":", "x"),
+TRAFFIC = {  # styles; up and down along a run nearly coincide
+    "measured, T of Theorem 4": style("#0072B2", "-", "o"),
+    "measured, T tuned": style("#D55E00", "-", "s"),
+    "Corollary 1": style("#009E73", "--", "^"),
+    "one-shot sketch": style("#595959", "-.", "D"),
+    "up, measured": style("#D55E00", "-", "v"),
+    "up, if each were sent": style("#CC79A7", "--", "P"),
+    "down, measured": style("#332288", ":", "x"),
 }
 HEAD = 16  # bytes of a message besides its numbers: their count and a signed index
 

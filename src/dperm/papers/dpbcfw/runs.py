@@ -55,8 +55,8 @@ METHODS: dict[str, ModuleType] = {
 }
 READING = ("objective", "per")  # keys of a setting that rows have from their point
 # public bounds, in standard deviations
-ENTRIES = 4.0
-LABELS = 4.0
+ENTRY_DEVIATIONS = 4.0
+LABEL_DEVIATIONS = 4.0
 DIVIDED = "divided"  # the printed noise, if what is sent is J a / n
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
@@ -103,17 +103,17 @@ class DrawnProblem:
 
 def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
     """A (n, p) of independent entries, N(0, 1) with chance ``density``, else 0."""
-    cells = n * p
+    entry_count = n * p
     batches = []
     last_place = -1
-    while last_place < cells:
-        expected = int((cells - last_place) * density)
+    while last_place < entry_count:
+        expected = int((entry_count - last_place) * density)
         gaps = rng.geometric(density, expected + 10 * int(expected**0.5) + 100)
         places = last_place + np.cumsum(gaps)
         batches.append(places)
         last_place = int(places[-1])
     flat = np.concatenate(batches)
-    flat = flat[flat < cells]
+    flat = flat[flat < entry_count]
     indptr = np.searchsorted(flat, n * np.arange(p + 1, dtype=np.int64))
     normals = rng.standard_normal(flat.size)
     return sparse.csc_array((normals, flat % n, indptr), shape=(n, p))
@@ -145,7 +145,7 @@ def synthetic(point: Mapping[str, Any], seed: int) -> DrawnProblem:
     y = A @ x + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(n)
     problem = build("synthetic", A, y, "least_squares", Penalty())
     spread = np.sqrt(count * density + NOISE_VARIANCE)
-    return _of_solution(problem, x, ENTRIES, float(LABELS * spread))
+    return _of_solution(problem, x, ENTRY_DEVIATIONS, float(LABEL_DEVIATIONS * spread))
 
 
 def prepared(problem: Problem, w: np.ndarray) -> DrawnProblem:
@@ -321,7 +321,7 @@ def run(instance: DrawnProblem, setting: RunSetting, seed: int, every: int = 1) 
     path = Iterate(instance.problem, instance.columns)
     run_columns = {"start": instance.start, "truth": instance.truth, "eta": eta}
     run_columns |= {
-        key: cell for key, cell in vars(setting).items() if key not in READING
+        key: option for key, option in vars(setting).items() if key not in READING
     }
     run_columns |= _costs(setting, noise, 1.0 / instance.problem.n)
     if distributed and math.isfinite(noise.true_epsilon):

@@ -48,7 +48,7 @@ def histograms(inputs: Inputs, problems: list[str]) -> Picture:
             rows.append(bar | row | {"role": "bar"})
         rows.append(bar | {"algorithm": "alpha", "x": alpha, "role": "upright"})
     axes = {"xlabel": "$|w^*_j|$", "ylabel": "coordinates", "yscale": "log"}
-    bars = drawing.frame(pd.DataFrame(rows, columns=[*drawing.COLUMNS, "role"]))
+    bars = drawing.frame(pd.DataFrame(rows, columns=[*drawing.CURVE_COLUMNS, "role"]))
     note = told(gone, sections)
     return Picture(bars, panel_titles, axes, size=(2.3, 1.8), is_named=True, note=note)
 

@@ -14,7 +14,7 @@ from dperm.config.schema import Product
 from dperm.papers.dpsco.rates import (
     BELOW,
     EASY,
-    LABELS,
+    METHOD_LABELS,
     bound,
     instanced,
     norm,
@@ -65,9 +65,9 @@ def interleaved(names: Sequence[str]) -> dict[str, Style]:
     dash = 4.0
     gap = dash * (len(names) - 1)
     styles = {}
-    for place, (name, look) in enumerate(drawing.family(names).items()):
+    for place, (name, line_style) in enumerate(drawing.family(names).items()):
         turn = {"linestyle": (-dash * place, (dash, gap))}
-        styles[name] = look | turn | {"markevery": (place, len(names))}
+        styles[name] = line_style | turn | {"markevery": (place, len(names))}
     return styles
 
 
@@ -108,10 +108,10 @@ def rates(folder: Path, product: Product, norms: Sequence[Any]) -> Picture:
     rows = Rows()
     titles = dict[str, str]()
     curve_names = {1.0: "epsilon = 1", 8.0: "epsilon = 8", math.inf: "no noise"}
-    for kind, instance_runs in (("hard", table[~easy]), ("easy", table[easy])):
+    for difficulty, instance_runs in (("hard", table[~easy]), ("easy", table[easy])):
         for p in norms:
-            panel = f"{kind}, p = {norm(float(p))}"
-            titles[panel] = f"{kind} instance, $p$ = {norm(float(p))}"
+            panel = f"{difficulty}, p = {norm(float(p))}"
+            titles[panel] = f"{difficulty} instance, $p$ = {norm(float(p))}"
             for epsilon, name in curve_names.items():
                 runs = where(instance_runs, p=float(p), epsilon=epsilon)
                 bound_terms = ("noisy_sfw", float(p), epsilon, d)
@@ -133,7 +133,7 @@ def clock(swept: pd.DataFrame, epsilon: float) -> Picture:
     table = where(together(swept), epsilon=epsilon)
     rows: Rows = []
     for solver, runs in table.groupby("method", sort=False):
-        name = LABELS[str(solver)]
+        name = METHOD_LABELS[str(solver)]
         rows += drawing.against(runs, "n", "seconds", "seconds", name)
         rows += drawing.against(runs, "n", "share", "excess", name)
     sizes = np.array([table["n"].min(), table["n"].max()], float)
@@ -166,14 +166,14 @@ def transition(swept: pd.DataFrame, epsilon: float) -> Picture:
     table = table[table["method"].isin(["noisy_sfw", "poly_sfw"])]
     rows = Rows()
     titles = dict[str, str]()
-    for budget, kind in ((epsilon, PUBLISHED), (math.inf, "none")):
+    for budget, calibration in ((epsilon, PUBLISHED), (math.inf, "none")):
         panel = f"epsilon = {budget:g}"
         titles[panel] = (
             "no noise" if math.isinf(budget) else rf"$\epsilon$ = {budget:g}"
         )
-        budget_runs = where(table, epsilon=budget, calibration=kind)
+        budget_runs = where(table, epsilon=budget, calibration=calibration)
         for (p, solver), runs in budget_runs.groupby(["p", "method"]):
-            name = f"p = {norm(p)}, {LABELS[str(solver)]}"
+            name = f"p = {norm(p)}, {METHOD_LABELS[str(solver)]}"
             rows += drawing.against(runs, "d", "share", panel, name)
     names = list(dict.fromkeys(row["algorithm"] for row in rows))
     return Picture(
@@ -203,12 +203,12 @@ def hard(folder: Path, product: Product, d: int, panels: Sequence[Any]) -> Pictu
     labels: dict[tuple[str, str], str] = {}
     for solver, p in panels:
         panel = f"{solver}, p = {norm(float(p))}"
-        titles[panel] = f"{LABELS[solver]}, $p$ = {norm(float(p))}"
+        titles[panel] = f"{METHOD_LABELS[solver]}, $p$ = {norm(float(p))}"
         panel_runs = where(table, method=solver, p=float(p))
-        for (epsilon, kind), (label, _) in PRICES.items():
-            name = f"epsilon = {epsilon:g}, {kind}"
+        for (epsilon, calibration), (label, _) in PRICES.items():
+            name = f"epsilon = {epsilon:g}, {calibration}"
             labels[panel, name] = label
-            runs = where(panel_runs, epsilon=epsilon, calibration=kind)
+            runs = where(panel_runs, epsilon=epsilon, calibration=calibration)
             rows += _with_bound(runs, panel, name, (solver, float(p), epsilon, d))
     return Picture(
         drawing.frame(rows),
@@ -217,8 +217,8 @@ def hard(folder: Path, product: Product, d: int, panels: Sequence[Any]) -> Pictu
         columns=2,
         size=(3.4, 1.7),
         styles={
-            f"epsilon = {e:g}, {kind}": style
-            for (e, kind), (_, style) in PRICES.items()
+            f"epsilon = {e:g}, {calibration}": style
+            for (e, calibration), (_, style) in PRICES.items()
         },
         labels=labels,
         shared="all",

@@ -20,7 +20,7 @@ from dperm.experiments import results
 from dperm.numerics.intervals import student
 from dperm.papers.shared.tables import slopes
 
-LABELS = {
+METHOD_LABELS = {
     "noisy_sfw": "NoisySFW",
     "poly_sfw": "PolySFW",
     "phased_sgd": "PhasedSGD",
@@ -29,8 +29,8 @@ LABELS = {
 }
 EASY = "well-specified least squares"
 LARGE = "linear loss, biased coins, from a million records"  # sums by their exact law
-KEYS = ["method", "p", "epsilon", "calibration"]
-KINDS = {  # kind of hard coins, and name of the instance
+METHOD_KEYS = ["method", "p", "epsilon", "calibration"]
+HARD_INSTANCES = {  # which of the hard coins are biased, and name of the instance
     "poly_sfw": ("one of them", "one informative coordinate"),
     "noisy_sfw": ("all", "linear loss, biased coins"),
     "phased_sgd": ("one a record", "linear loss, one coin a record"),
@@ -130,9 +130,9 @@ def instanced(folder: Path, product: Product) -> pd.DataFrame:
     return together(pd.concat(tables_of_instances, ignore_index=True))
 
 
-def biases(kind: str, n: int, d: int) -> list[float]:
+def biases(biased: str, n: int, d: int) -> list[float]:
     """Biases 1/sqrt(n), or sqrt(d/n) if a record shows one column, doubled up to 1."""
-    records_of_column = n / d if kind == "one a record" else n
+    records_of_column = n / d if biased == "one a record" else n
     least_bias = 1 / math.sqrt(max(1.0, records_of_column))
     count = max(0, math.ceil(-math.log2(least_bias) - 1e-9))
     return [*(least_bias * 2.0**k for k in range(count)), 1.0]
@@ -144,14 +144,14 @@ def worst(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        Of the sweep ``hard``: KEYS, instance, d, n, bias, excess and initial.
+        Of the sweep ``hard``: METHOD_KEYS, instance, d, n, bias, excess and initial.
 
     Returns
     -------
     DataFrame
         With ``initial`` that of the largest bias: the worst case of w = 0.
     """
-    keys = [*KEYS, "instance", "d", "n"]
+    keys = [*METHOD_KEYS, "instance", "d", "n"]
     means = table.groupby([*keys, "bias"], as_index=False)["excess"].mean()
     chosen = means.loc[means.groupby(keys)["excess"].idxmax(), [*keys, "bias"]]
     top = table.groupby(keys, as_index=False)["initial"].max()

@@ -26,7 +26,7 @@ from dperm.config import config as configuration
 from dperm.experiments import plan
 from dperm.papers.dpsco import estimates
 from dperm.papers.dpsco.binomials import BinomialRun
-from dperm.papers.dpsco.rates import EASY, KINDS, LARGE, biases
+from dperm.papers.dpsco.rates import EASY, HARD_INSTANCES, LARGE, biases
 from dperm.privacy.accountants import OURS, PUBLISHED, TIGHT
 from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.accounting import true_epsilon
@@ -76,8 +76,8 @@ def _targets(
     """Every private target under every calibration, the non-private one once."""
     targets = []
     for epsilon in epsilons:
-        kinds = ("none",) if math.isinf(epsilon) else calibrations
-        targets += [Target(float(epsilon), n**-2.0, kind) for kind in kinds]
+        names = ("none",) if math.isinf(epsilon) else calibrations
+        targets += [Target(float(epsilon), n**-2.0, name) for name in names]
     return targets
 
 
@@ -247,11 +247,11 @@ def hard(
     solver = point["solver"]
     n = int(point["n"])
     d = int(point["d"])
-    kind, name = KINDS[solver]
+    biased, name = HARD_INSTANCES[solver]
     run_arguments = ("linear", n, norms[solver], _targets(epsilons, n), seed)
     rows: list[Row] = []
-    for bias in biases(kind, n, d):
-        source = partial(hard_coins, kind, d, seed, bias)
+    for bias in biases(biased, n, d):
+        source = partial(hard_coins, biased, d, seed, bias)
         measured = _measured(solver, source, *run_arguments)
         rows += [row | {"instance": name, "bias": bias} for row in measured]
     return rows
@@ -331,10 +331,10 @@ def estimator(
     n = int(point["n"])
     targets = _targets(epsilons, n, (PUBLISHED,))
     rows = list[Row]()
-    kind, hardest = KINDS[solver]
+    biased, hardest = HARD_INSTANCES[solver]
     for p in norms[solver]:
         sources: dict[str, Any] = {EASY: Signs(d, seed)}  # gradients in closed form
-        sources |= {hardest: hard_coins(kind, d, seed, bias)}
+        sources |= {hardest: hard_coins(biased, d, seed, bias)}
         for name, source in sources.items():
             loss = "least_squares" if name == EASY else "linear"
             run = _run(solver, Setup(loss, float(p), d), targets, source, n, seed)
@@ -364,7 +364,7 @@ def noise(point: Point, norms: Sequence[float], d: int) -> list[Row]:
         return row_start | {"tight_over_published_noise": ratio}
 
     def both(method: Any, *setup_terms: Any) -> list[Any]:
-        targets = (Target(epsilon, delta, kind) for kind in OURS)
+        targets = (Target(epsilon, delta, calibration) for calibration in OURS)
         return [
             method.noise(Setup(*setup_terms), n, target, method.Options())
             for target in targets
@@ -376,7 +376,8 @@ def noise(point: Point, norms: Sequence[float], d: int) -> list[Row]:
         kappa = generalised.regularity(q, d)
         order = generalised.smooth_order(q, d)
         scales = [
-            generalised.noise_multiplier(q, d, epsilon, delta, kind) for kind in OURS
+            generalised.noise_multiplier(q, d, epsilon, delta, calibration)
+            for calibration in OURS
         ]
         proof = generalised.proof_epsilon(kappa, scales[0], delta)
         true = generalised.tight_epsilon(order, kappa, scales[0], delta)

@@ -11,7 +11,13 @@ import pandas as pd
 
 from dperm.config.schema import Product
 from dperm.papers.dpsco import rates
-from dperm.papers.dpsco.rates import EASY, KEYS, LABELS, instanced, together
+from dperm.papers.dpsco.rates import (
+    EASY,
+    METHOD_KEYS,
+    METHOD_LABELS,
+    instanced,
+    together,
+)
 from dperm.plotting.tables import groups, interval, named, where, with_interval
 
 SHARE = ("share", "ci_low", "ci_high")
@@ -21,7 +27,7 @@ def exponents(folder: Path, product: Product) -> pd.DataFrame:
     """Table 1 with measured exponents of n, for every instance and dimension."""
     rows = []
     for group_keys, group in groups(
-        instanced(folder, product), [*KEYS, "instance", "d"]
+        instanced(folder, product), [*METHOD_KEYS, "instance", "d"]
     ):
         instance = group_keys.pop("instance")
         method = group_keys["method"]
@@ -44,14 +50,16 @@ def _sorted(rows: list[dict[str, Any]], *more_keys: str) -> pd.DataFrame:
     """Rows by method and target, those of the easy instance first."""
     table = pd.DataFrame(rows)
     order = table.assign(_hard=table["instance"] != EASY)
-    order = order.sort_values(["_hard", *KEYS, *more_keys], ignore_index=True)
+    order = order.sort_values(["_hard", *METHOD_KEYS, *more_keys], ignore_index=True)
     return order.drop(columns="_hard")
 
 
 def dimension_exponents(folder: Path, product: Product) -> pd.DataFrame:
     """Exponents of d, at the largest n where three dimensions have learnt."""
     rows = []
-    for group_keys, group in groups(instanced(folder, product), [*KEYS, "instance"]):
+    for group_keys, group in groups(
+        instanced(folder, product), [*METHOD_KEYS, "instance"]
+    ):
         instance = group_keys.pop("instance")
         # the initial risk of the hard instances depends on d
         column = "share" if instance == EASY else "excess"
@@ -70,7 +78,7 @@ def peers(swept: pd.DataFrame) -> pd.DataFrame:
     for group_keys, group in groups(table, ["method", "epsilon", "n"], sort=True):
         power = rates.of_time(where(table, method=group_keys["method"]))
         row = {
-            "algorithm": LABELS[group_keys.pop("method")],
+            "algorithm": METHOD_LABELS[group_keys.pop("method")],
             "p": group["p"].iloc[0],
             **group_keys,
         }
@@ -90,7 +98,7 @@ def corollary72_rates(folder: Path, product: Product) -> pd.DataFrame:
     return pd.DataFrame(
         [
             group_keys | rates.of_risk(group, "n") | {"bound_exponent": -0.5}
-            for group_keys, group in groups(inside, [*KEYS, "d"], sort=True)
+            for group_keys, group in groups(inside, [*METHOD_KEYS, "d"], sort=True)
         ]
     )
 
@@ -116,8 +124,8 @@ def empirical(swept: pd.DataFrame, product: Product) -> pd.DataFrame:
     chosen = means.loc[means.groupby(level=keys).idxmax()].reset_index()
     at_worst_constant = noisy.merge(chosen[[*keys, "constant"]])
     for axis in ("n", "d", "epsilon", "gap"):
-        held = ["method"] if axis == "gap" else ["method", "p"]
-        for group_keys, group in groups(at_worst_constant, held, sort=True):
+        fixed_columns = ["method"] if axis == "gap" else ["method", "p"]
+        for group_keys, group in groups(at_worst_constant, fixed_columns, sort=True):
             private = shares[group_keys["method"], product.calibration]
             row = {
                 "method": group_keys["method"],
@@ -154,7 +162,7 @@ def estimator(swept: pd.DataFrame) -> pd.DataFrame:
         error, bound = group.loc[largest, ["error", "bound"]]
         least_start = (group["start"] / group["bound"]).min()
         row = {
-            "algorithm": LABELS[group_keys.pop("method")],
+            "algorithm": METHOD_LABELS[group_keys.pop("method")],
             **group_keys,
             "runs": len(group),
         }

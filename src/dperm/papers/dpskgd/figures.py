@@ -10,9 +10,8 @@ import pandas as pd
 
 from dperm.papers.dpskgd import tables
 from dperm.plotting import drawing
-from dperm.plotting import styles as looks
 from dperm.plotting.drawing import Picture, Rows
-from dperm.plotting.styles import Style, style
+from dperm.plotting.styles import Style, style, styles_of
 
 TITLES = {  # of the regimes
     "flat": "One small $M_1$, the rest solved",
@@ -90,7 +89,7 @@ def _excess(
 ) -> Rows:
     """Excess over its start: expected, drawn from the law, and run by the solver."""
     rows = Rows()
-    colours = looks.of(table["algorithm"].unique())
+    colours = styles_of(table["algorithm"].unique())
     table = table.assign(share=table["excess"] / table["start"])
     for (name, n), runs in table.groupby(["algorithm", "n"], sort=False):
         first_rows = runs.groupby("d")[["expected", "start"]].first()
@@ -125,7 +124,7 @@ def placement(swept: pd.DataFrame) -> Picture:
         for name, runs in length_rows.groupby("instance", sort=False):
             points = runs.assign(panel=panel, algorithm=name, role="points")
             points = points.assign(min=runs["mean"], max=runs["mean"])
-            rows += points[[*drawing.COLUMNS, drawing.ROLE]].to_dict("records")
+            rows += points[[*drawing.CURVE_COLUMNS, drawing.ROLE]].to_dict("records")
             curve = f"{name}, expected"
             rows += drawing.values(panel, curve, runs["x"], runs["expected"], "line")
             styles[str(name)] = style(INSTANCES[str(name)], "none", "o")

@@ -236,8 +236,8 @@ class SampledMethod:
             solver = dp_sgd
             options = dp_sgd.Options(batch=rows)
         elif self.name != "DP-SkGD full":
-            kind = "importance" if self.name in IMPORTANCE else "uniform"
-            options = dp_skgd.Options(probabilities=kind)
+            probabilities = "importance" if self.name in IMPORTANCE else "uniform"
+            options = dp_skgd.Options(probabilities=probabilities)
         problem = self.f.problem(rows)
         multiplier = noise * rows / self.n
         settings = BatchedSettings(

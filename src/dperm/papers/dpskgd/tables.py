@@ -33,9 +33,9 @@ def utility(
         loaded = problem_of(inputs, name)
         for solver_result in ran:
             bound, safe = theory.bounds(solver_result.solver, *loaded)
-            convex, strong = theory.SYMBOLS[bound.kind]
+            convex, strong = theory.SYMBOLS[bound.name]
             row: dict[str, Any] = {"problem": name, "algorithm": solver_result.label}
-            row |= {"row": bound.kind}
+            row |= {"row": bound.name}
             row |= {"convex_symbol": convex, "convex": bound.convex}
             row |= {"convex_dominating": safe.convex}
             row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
@@ -143,8 +143,8 @@ def rate(swept: pd.DataFrame) -> pd.DataFrame:
     aggregates = {"excess": ("excess", "mean"), "runs": ("excess", "size")}
     means = runs.agg(**aggregates, **first_columns).reset_index()
     rows = Rows()
-    for axis, held in AXES.items():
-        for group_keys, group in groups(means, [*DRAWN, held]):
+    for axis, fixed_axis in AXES.items():
+        for group_keys, group in groups(means, [*DRAWN, fixed_axis]):
             if len(group) < MIN_POINTS:
                 continue
             x = group[axis].to_numpy(float)

@@ -42,7 +42,7 @@ SYMBOLS = {
 class TableRow:
     """One row of Table 1 on one problem, without the factors common to all rows."""
 
-    kind: str  #: key of ``SYMBOLS``
+    name: str  #: key of ``SYMBOLS``
     #: noise, radius: Sigma_S and R_{M P^-1}; their product is the convex term
     noise: float
     radius: float

@@ -221,10 +221,10 @@ def _privacy(problem: ProblemSection) -> str:
 
 def _penalty(problem: ProblemSection) -> str:
     penalty = "L1" if problem.penalty.l1 else "L2"
-    kind = f"{problem.loss} + {penalty}".replace("_", " ")
-    kind = {"least squares + L1": "LASSO"}.get(kind, kind)
+    objective = f"{problem.loss} + {penalty}".replace("_", " ")
+    objective = {"least squares + L1": "LASSO"}.get(objective, objective)
     strength = problem.penalty.l1 or problem.penalty.l2
-    return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
+    return f"{problem.title}\n{objective}, $\\lambda$ = {strength:g}"
 
 
 TITLES = {"privacy": _privacy, "penalty": _penalty}

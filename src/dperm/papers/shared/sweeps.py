@@ -21,8 +21,8 @@ from dperm.experiments.inputs import (
     load_problem,
     load_solver,
 )
+from dperm.experiments.task import setting_rows
 from dperm.experiments.tune import ONE_RUN
-from dperm.experiments.unit import setting_rows
 from dperm.privacy.accountants import PUBLISHED, TIGHT
 from dperm.privacy.calibration import Calibration, UnreachableTargetError
 from dperm.privacy.events import as_set, moves_with_data

@@ -176,7 +176,7 @@ def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
             for end, level in (("low", 0.025), ("high", 0.975)):
                 row[f"{name}_{end}"] = float(np.quantile(printed.counts[name], level))
         row["tied"] = full_law.tied
-        yield row | dict(zip(law.COLUMNS, printed.quantiles, strict=True))
+        yield row | dict(zip(law.LAW_COLUMNS, printed.quantiles, strict=True))
 
 
 def tuned(
@@ -232,8 +232,8 @@ def powers(
     keys = list(keys)
     measures = list(values)
     rows: Rows = []
-    for axis, held in axes.items():
-        for group_keys, group in groups(where(swept, **held), keys):
+    for axis, fixed in axes.items():
+        for group_keys, group in groups(where(swept, **fixed), keys):
             means = group.groupby(axis)[measures].mean()
             row = (
                 {"axis": axis}

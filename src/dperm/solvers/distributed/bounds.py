@@ -17,9 +17,9 @@ def by_entries(A: Any) -> Any:
     if sparse.issparse(A) or not A.all():
         return sparse.csc_array(A)
     n, p = A.shape
-    kind = np.int32 if n * p < 2**31 else np.int64  # scipy wants one for both
-    rows = np.tile(np.arange(n, dtype=kind), p)
-    starts = np.arange(p + 1, dtype=kind) * n
+    index_type = np.int32 if n * p < 2**31 else np.int64  # scipy wants one for both
+    rows = np.tile(np.arange(n, dtype=index_type), p)
+    starts = np.arange(p + 1, dtype=index_type) * n
     return sparse.csc_array((A.ravel(order="F"), rows, starts), shape=A.shape)
 
 

@@ -22,11 +22,12 @@ from dperm.problems.cleaning import cleaned
 from dperm.problems.sets import norms
 from dperm.solvers.single_pass.setup import LABEL_BOUND, Setup
 
-KINDS = ("all", "one of them", "one a record")  # of hard coins
+# Of hard coins, which have the bias.
+BIASED_COINS = ("all", "one of them", "one a record")
 FLIP = 26  # out of 256: chance that a coordinate's sign is not the record's
 _WORD = 2.0**32
 _TINY = 2.0**-1022  # below it the reciprocal of a number may be infinite
-_CELLS = 1 << 19  # entries of a batch that are drawn at a time
+_ENTRIES = 1 << 19  # entries of a batch that are drawn at a time
 
 
 class Batch(NamedTuple):
@@ -55,7 +56,7 @@ class RecordSource(ABC):
 
 def chunks(count: int, d: int) -> list[int]:
     """Cut a number of records into batches of moderate size."""
-    size = max(1, _CELLS // d)
+    size = max(1, _ENTRIES // d)
     return [min(size, count - low) for low in range(0, count, size)]
 
 
@@ -151,21 +152,21 @@ class Coins(RecordSource):
         return setup.radius * norms(mean, setup.q)[0] - np.atleast_2d(W) @ mean
 
 
-def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
+def hard(biased: str, d: int, seed: int, bias: float) -> Coins:
     """Make a hard instance, with signs (and place) drawn from the seed.
 
-    The kinds are "all": for 1 < p < 2 every column has the bias, in [0, 1]; "one of
-    them": for p = 1 one column has one, the others are fair, so that log d matters; and
-    "one a record": from p = 2 on a record shows one column only, which takes d times as
-    many records to learn.
+    ``biased`` says which coins have the bias, which is in [0, 1]. They are "all": for
+    1 < p < 2 every column; "one of them": for p = 1 one column, the others are fair, so
+    that log d matters; and "one a record": from p = 2 on a record shows one column
+    only, which takes d times as many records to learn.
     """
     rng = Generator(SFC64(SeedSequence([seed, 4])))
     direction = np.where(rng.random(d) < 0.5, -1.0, 1.0)
-    if kind == "one of them":
+    if biased == "one of them":
         direction *= np.arange(d) == rng.integers(d)
-    elif kind not in KINDS:
-        raise ValueError(f"kind: expected one of {KINDS}, found {kind!r}")
-    return Coins(bias * direction, seed, single=kind == "one a record")
+    elif biased not in BIASED_COINS:
+        raise ValueError(f"biased: expected one of {BIASED_COINS}, found {biased!r}")
+    return Coins(bias * direction, seed, single=biased == "one a record")
 
 
 class Rows(RecordSource):

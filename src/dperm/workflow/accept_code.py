@@ -21,8 +21,8 @@ from dperm.config import schema
 from dperm.experiments import plan
 from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import UnavailableError, load_job
-from dperm.experiments.stages import SweepRun, Task
-from dperm.experiments.unit import SolverJob, Unit, compute, part_key
+from dperm.experiments.stages import SweepRun, SweepTask
+from dperm.experiments.task import SolverJob, Task, compute, part_key
 from dperm.storage import files as store
 from dperm.storage.files import POINT, Parts
 from dperm.workflow.verify import IDENTITY, UNCOMPARED, difference
@@ -40,7 +40,7 @@ class DifferentBitsError(RuntimeError):
     """A setting that has other bits now; the text names both values."""
 
 
-def adopt(config: schema.Config) -> list[str]:
+def accept_code(config: schema.Config) -> list[str]:
     """Keep older rows of the paper; returns a line for every group that was kept.
 
     Raises DifferentBitsError if any group differs; all others have been kept.
@@ -84,40 +84,40 @@ def _older(config: schema.Config) -> Iterator[Old]:
 
 def _settings(job: SolverJob, design: plan.Design) -> Iterator[Old]:
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
-    units = [*tuning.tuning_units(job, design)]
+    tasks = [*tuning.tuning_tasks(job, design)]
     if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end
         for replicates in tuning.rounds(design):
-            units += tuning.fresh_units(job, design, replicates)
-    units_by_identity = {part_key(job, unit).identity: unit for unit in units}
+            tasks += tuning.fresh_tasks(job, design, replicates)
+    tasks_by_identity = {part_key(job, task).identity: task for task in tasks}
     for name, path in Parts(job.folder).named().items():
         identity, code, points = name.split("-")
-        if identity in units_by_identity and code != job.code.solver:
-            differs = partial(_settings_differ, job, units_by_identity[identity], path)
+        if identity in tasks_by_identity and code != job.code.solver:
+            differs = partial(_settings_differ, job, tasks_by_identity[identity], path)
             yield title, path, f"{identity}-{job.code.solver}-{points}", differs
 
 
-def _settings_differ(job: SolverJob, unit: Unit, path: Path) -> str:
+def _settings_differ(job: SolverJob, task: Task, path: Path) -> str:
     stored = store.read_table(path)
     points = stored[POINT].drop_duplicates().head(REPLAYED_SETTINGS)
-    recomputed = compute(job, unit, points, job.workers)
+    recomputed = compute(job, task, points, job.workers)
     return _differences(stored.merge(points, on=POINT), recomputed, UNCOMPARED)
 
 
 def _points(swept: SweepRun) -> Iterator[Old]:
     """Parts of a sweep by the methods that its points name: each may run other code."""
     paths = swept.parts.named()
-    tasks = {task[2].identity: task for task in swept.tasks()}
+    tasks = {task.key.identity: task for task in swept.tasks()}
     for name, path in paths.items():
         task = tasks.get(name.split("-")[0])
-        if task is not None and str(task[2]) not in paths:
-            point = task[0]
+        if task is not None and str(task.key) not in paths:
+            point = task.point
             methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
             suffix = "".join(f" {method}={point[method]}" for method in methods)
             title = f"{swept.config.paper.name} sweep {swept.name}{suffix}"
-            yield title, path, str(task[2]), partial(_point_differs, swept, task, path)
+            yield title, path, str(task.key), partial(_point_differs, swept, task, path)
 
 
-def _point_differs(swept: SweepRun, task: Task, path: Path) -> str:
+def _point_differs(swept: SweepRun, task: SweepTask, path: Path) -> str:
     apart = (*IDENTITY, "seconds")
     return _differences(store.read_table(path), swept.measured(task), apart)
 

@@ -1,7 +1,7 @@
 """The code that a result depends on, and its digest.
 
 An entry point is a module, or a name in a module such as
-``dperm.problems.optimum:solve``. Its closure is what it reaches through every import,
+``dperm.problems.optimum:solve``. Its code is what it reaches through every import,
 also through imports inside functions:
 
 - Of its own module only the statements count that the name reaches, so that an edit of
@@ -14,11 +14,11 @@ also through imports inside functions:
   folder.
 
 Docstrings and comments do not count, nor annotations of plain functions of this
-package. The closure stops at installed libraries, and at modules that say ``IN_KEYS =
-"nothing"``: they make no numbers, or what comes out of them is itself in every key. Of
-libraries the version counts. A module that is looked up at run time (such as a solver
-named in a YAML) is not reached from the code: the caller that looks it up passes it as
-a further entry.
+package. Imports of installed libraries are not followed, nor those of modules that say
+``IN_KEYS = "nothing"``: these make no numbers, or what comes out of them is itself in
+every key. Of libraries the version counts. A module that is looked up at run time (such
+as a solver named in a YAML) is not reached from the code: the caller that looks it up
+passes it as a further entry.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ OPENING = frozenset(
 DOCUMENTED = frozenset(("__doc__", "getdoc", "getsource", "cleandoc"))
 # Folders beside a user's module that hold no source of numbers.
 ASIDE = frozenset(("conf", "results", "figures", "logs", "data", "build", "docs"))
-MOST_FILES = 5000  # of a folder that counts as a whole
+MAX_FILES = 5000  # of a folder that counts as a whole
 PURE_LIBRARIES = frozenset(
     ("functools", "contextlib", "numba", "abc", "dataclasses", "pytest")
 )
@@ -154,7 +154,7 @@ def digest(*entries: str) -> str:
     UnfollowedError
         If a user's module has too many files beside it, any of which it may open.
     """
-    reached = _closure(entries)
+    reached = _reached_code(entries)
     lines = sorted(f"{name} {code.digest}" for name, code in reached.items())
     uses = chain.from_iterable(code.uses for code in reached.values())
     used = frozenset(use.partition(".")[0] for use in uses)
@@ -162,18 +162,18 @@ def digest(*entries: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def closure(*entries: str) -> set[str]:
+def reached(*entries: str) -> set[str]:
     """The entry points and all that they reach: modules, and names in modules.
 
     Raises as ``digest``.
     """
-    return set(_closure(entries))
+    return set(_reached_code(entries))
 
 
 @functools.cache
 def words(*entries: str) -> frozenset[str]:
     """All strings in the code behind entry points. Raises as ``digest``."""
-    codes = _closure(entries).values()
+    codes = _reached_code(entries).values()
     return frozenset(chain.from_iterable(code.words for code in codes))
 
 
@@ -182,19 +182,19 @@ def lines(*entries: str) -> dict[Path, set[int]]:
 
     Comments, docstrings and annotations in them do not count. Raises as ``digest``.
     """
-    held: dict[Path, set[int]] = {}
-    for reached_entry in _closure(entries):
+    numbers_of: dict[Path, set[int]] = {}
+    for reached_entry in _reached_code(entries):
         module, _, name = reached_entry.partition(":")
         path = _path(module)
         assert path is not None
         is_whole = not name or is_outside(path)
         tree = _tree(module) if is_whole else _reached(module, name)
         nodes: Iterable[Any] = ast.walk(tree)
-        line_numbers = held.setdefault(path, set())
+        line_numbers = numbers_of.setdefault(path, set())
         for node in nodes:
             if hasattr(node, "lineno"):
                 line_numbers.update(range(node.lineno, node.end_lineno + 1))
-    return held
+    return numbers_of
 
 
 @functools.cache
@@ -208,7 +208,7 @@ def fields_read(*entries: str) -> frozenset[str]:
     Raises as ``digest``.
     """
     attributes = set[str]()
-    for reached_entry, code in _closure(entries).items():
+    for reached_entry, code in _reached_code(entries).items():
         if (
             ":" in reached_entry
             or says(reached_entry, SETTINGS)
@@ -222,7 +222,7 @@ def fields_read(*entries: str) -> frozenset[str]:
 def own_words(*entries: str) -> frozenset[str]:
     """All strings in code of users and papers, and in the entry points themselves."""
     strings = set[str]()
-    for reached_entry, code in _closure(entries).items():
+    for reached_entry, code in _reached_code(entries).items():
         if (
             reached_entry in entries
             or says(reached_entry, SETTINGS)
@@ -234,7 +234,7 @@ def own_words(*entries: str) -> frozenset[str]:
 
 def files(*entries: str) -> set[Path]:
     """All files that the code behind entry points names. Raises as ``digest``."""
-    codes = _closure(entries).values()
+    codes = _reached_code(entries).values()
     return set(chain.from_iterable(code.files for code in codes))
 
 
@@ -270,7 +270,15 @@ def _version_of(top: str) -> str:
 
 def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
-    stored: list[Any] = [digest, versions, functions, _closure, _code, _reached, _tree]
+    stored: list[Any] = [
+        digest,
+        versions,
+        functions,
+        _reached_code,
+        _code,
+        _reached,
+        _tree,
+    ]
     stored += [
         _said,
         _counts,
@@ -303,7 +311,7 @@ def functions(module: str) -> dict[str, ast.arguments]:
 
 
 @functools.cache
-def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
+def _reached_code(entries: tuple[str, ...]) -> dict[str, Code]:
     """The code of entry points and of all that they reach, by their names."""
     names = (entry.partition(".")[0].partition(":")[0] for entry in entries)
     tops = frozenset(("dperm", *names))
@@ -524,10 +532,10 @@ def _beside(folder: Path) -> set[Path]:
         )
         paths = (Path(top, name) for name in names if not name.startswith("."))
         neighbours |= {path for path in paths if path.suffix not in (".pyc", ".yaml")}
-        if len(neighbours) > MOST_FILES:
+        if len(neighbours) > MAX_FILES:
             raise UnfollowedError(
                 f"{folder}: a module here opens files by computed names, and has more "
-                f"than {MOST_FILES} files beside it: write the names of those that it "
+                f"than {MAX_FILES} files beside it: write the names of those that it "
                 "reads as plain texts, or move it to a folder of its own"
             )
     return neighbours

@@ -1,7 +1,7 @@
-"""Rows of one unit: settings of one stage, calibration and number of passes.
+"""Rows of one task: settings of one stage, calibration and number of passes.
 
 A job is one solver on one problem, with everything that its numbers depend on. Its
-settings are computed in units. A unit's rows are reused where an earlier run stored
+settings are computed in tasks. A task's rows are reused where an earlier run stored
 them and computed otherwise. They are stored as a part as soon as they are computed.
 """
 
@@ -27,7 +27,7 @@ from dperm.storage import files as store
 from dperm.storage.files import POINT, Key, Parts
 
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
-COLUMNS = [
+SETTING_COLUMNS = [
     "paper",
     "problem",
     "solver",
@@ -110,7 +110,7 @@ class SolverJob:
 
 
 @dataclass(frozen=True)
-class Unit:
+class Task:
     """Settings on one seed, or on several, one after another.
 
     A part takes as long to store as a short run, so that fresh runs share one.
@@ -142,11 +142,11 @@ class Unit:
 
 
 def rows(
-    job: SolverJob, unit: Unit, parts: Parts, workers: int
+    job: SolverJob, task: Task, parts: Parts, workers: int
 ) -> tuple[pd.DataFrame, int]:
-    """The rows of a unit, and the number of its runs that had to be computed."""
-    key = part_key(job, unit)
-    settings = unit.settings()
+    """The rows of a task, and the number of its runs that had to be computed."""
+    key = part_key(job, task)
+    settings = task.settings()
     tables = list[pd.DataFrame]()
     todo = settings
     if (stored := parts.read(key)) is not None:
@@ -154,18 +154,18 @@ def rows(
         stored_settings = pd.MultiIndex.from_frame(stored[POINT])
         todo = settings[~pd.MultiIndex.from_frame(settings).isin(stored_settings)]
     if len(todo):
-        fresh = compute(job, unit, todo, workers)
+        fresh = compute(job, task, todo, workers)
         parts.write(key, fresh)
         tables.append(fresh)
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     # Columns of the accountant are those of the current one, even for reused settings.
-    table = table.assign(**_accounted(job, unit))
-    fresh_runs = len(todo) * len(unit.replicates)
-    return settings.merge(table, on=POINT, how="left")[COLUMNS], fresh_runs
+    table = table.assign(**_accounted(job, task))
+    fresh_runs = len(todo) * len(task.replicates)
+    return settings.merge(table, on=POINT, how="left")[SETTING_COLUMNS], fresh_runs
 
 
-def part_key(job: SolverJob, unit: Unit) -> Key:
-    """Digests of everything that determines a unit's rows, except the grid point.
+def part_key(job: SolverJob, task: Task) -> Key:
+    """Digests of everything that determines a task's rows, except the grid point.
 
     The accountant is not included: where it finds the same noise, settings are the
     same.
@@ -179,49 +179,49 @@ def part_key(job: SolverJob, unit: Unit) -> Key:
             job.names.solver,
             job.algorithm,
             asdict(job.options),
-            unit.stage,
-            unit.calibration.calibration,
-            repr(unit.passes),
-            repr(unit.calibration.noise_multiplier),
-            [seed(job, unit, replicate) for replicate in unit.replicates],
-            unit.observed,
-            unit.stop_above,
+            task.stage,
+            task.calibration.calibration,
+            repr(task.passes),
+            repr(task.calibration.noise_multiplier),
+            [seed(job, task, replicate) for replicate in task.replicates],
+            task.observed,
+            task.stop_above,
             job.names.paper,
         ]
     )
     return Key(identity, job.code.solver)
 
 
-def seed(job: SolverJob, unit: Unit, replicate: int) -> int:
-    """The seed of the noise of a unit's replicate."""
-    names = (unit.stage, job.names.problem, job.names.solver)
-    return plan.seed_of(job.seed, *names, unit.passes, replicate)
+def seed(job: SolverJob, task: Task, replicate: int) -> int:
+    """The seed of the noise of a task's replicate."""
+    names = (task.stage, job.names.problem, job.names.solver)
+    return plan.seed_of(job.seed, *names, task.passes, replicate)
 
 
 def compute(
-    job: SolverJob, unit: Unit, todo: pd.DataFrame, workers: int
+    job: SolverJob, task: Task, todo: pd.DataFrame, workers: int
 ) -> pd.DataFrame:
-    """Run the settings of a unit at some points (step, clip), and return their rows."""
+    """Run the settings of a task at some points (step, clip), and return their rows."""
     step = todo["step"].to_numpy()
     clip = todo["clip"].to_numpy()
     tables = []
-    for replicate in unit.replicates:
-        drawn = seed(job, unit, replicate)
+    for replicate in task.replicates:
+        drawn = seed(job, task, replicate)
         table = setting_rows(
             job.module,
             job.options,
             job.problem,
             job.optimum,
-            trials.batched(step, clip, unit.calibration),
-            unit.passes,
-            unit.observed,
+            trials.batched(step, clip, task.calibration),
+            task.passes,
+            task.observed,
             drawn,
             workers,
-            unit.stop_above,
+            task.stop_above,
         )
         tables.append(table.assign(replicate=replicate, seed=drawn))
     table = pd.concat(tables, ignore_index=True)
-    return table.assign(**_described(job, unit), reason="")[COLUMNS]
+    return table.assign(**_described(job, task), reason="")[SETTING_COLUMNS]
 
 
 def unavailable(
@@ -230,31 +230,31 @@ def unavailable(
     """The only row of a job without results, with the reason."""
     code = {"commit": store.commit(), "versions": store.versions()}
     row = {**names._asdict(), **code, "status": status, "reason": reason}
-    return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
+    return pd.DataFrame([{name: row.get(name) for name in SETTING_COLUMNS}])
 
 
-def _described(job: SolverJob, unit: Unit) -> dict[str, Any]:
-    """Columns that are the same for all settings of a unit."""
+def _described(job: SolverJob, task: Task) -> dict[str, Any]:
+    """Columns that are the same for all settings of a task."""
     return {
-        **_accounted(job, unit),
-        "calibration": unit.calibration.calibration,
+        **_accounted(job, task),
+        "calibration": task.calibration.calibration,
         "epsilon": job.problem.epsilon,
         "delta": job.problem.delta,
-        "noise_multiplier": unit.calibration.noise_multiplier,
-        "passes": unit.passes,
+        "noise_multiplier": task.calibration.noise_multiplier,
+        "passes": task.passes,
         "commit": store.commit(),
         "versions": store.versions(),
-        "config_digest": str(part_key(job, unit)),
+        "config_digest": str(part_key(job, task)),
     }
 
 
-def _accounted(job: SolverJob, unit: Unit) -> dict[str, Any]:
+def _accounted(job: SolverJob, task: Task) -> dict[str, Any]:
     """Columns that name a job, and those of the accountant."""
     return {
         **job.names._asdict(),
         "neighbours": RELATION,
-        "given": ", ".join(unit.calibration.ledger.given),
-        "true_epsilon": unit.calibration.true_epsilon,
+        "given": ", ".join(task.calibration.ledger.given),
+        "true_epsilon": task.calibration.true_epsilon,
     }
 
 

@@ -29,7 +29,7 @@ class LeakError(ConfigError):
     """A solver releases more than its ledger states."""
 
 
-def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
+def refuse_leaks(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
     """Refuse a user's own solver that leaks on small data, by a LeakError.
 
     A module that states a reason in ``UNCHECKED`` runs unchecked; that is logged.

@@ -1,11 +1,11 @@
-"""The closure of code: by modules, through every form of import."""
+"""The code that entry points reach, through every form of import."""
 
 import sys
 
 import pytest
 
 from commands import python
-from dperm.storage import closure
+from dperm.storage import source_code
 
 MODULES = {
     "mine/__init__.py": "from mine.core import double\n__all__ = ['double']\n",
@@ -42,32 +42,34 @@ def other(data: unused.Kind):
 def mine(tmp_path, monkeypatch):
     """A package of one's own; returns a function that edits one of its files."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(closure, "PACKAGE", tmp_path)  # whose modules count by names
+    monkeypatch.setattr(
+        source_code, "PACKAGE", tmp_path
+    )  # whose modules count by names
     for name, text in MODULES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    closure.forget()
+    source_code.forget()
 
     def edit(name, old, new):
         path = tmp_path / "mine" / name
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
-        closure.forget()
+        source_code.forget()
 
     yield edit
-    closure.forget()
+    source_code.forget()
     for name in [name for name in sys.modules if name.startswith("mine")]:
         del sys.modules[name]
 
 
 def test_a_name_reaches_the_modules_that_its_statements_import(mine):
     tools = {"mine.deep.tools", "mine.deep.below"}
-    assert closure.closure("mine.core:double") == {"mine.core:double", *tools}
-    assert closure.closure("mine.core:area") == {"mine.core:area", "mine.shapes"}
-    assert "mine.deep.lazily" in closure.closure("mine.core:other")
-    assert {"mine.core", *tools} < closure.closure("mine:double")
+    assert source_code.reached("mine.core:double") == {"mine.core:double", *tools}
+    assert source_code.reached("mine.core:area") == {"mine.core:area", "mine.shapes"}
+    assert "mine.deep.lazily" in source_code.reached("mine.core:other")
+    assert {"mine.core", *tools} < source_code.reached("mine:double")
     every = {"mine.core", "mine.shapes", "mine.unused", "mine.deep.lazily", *tools}
-    assert closure.closure("mine.core") == every
+    assert source_code.reached("mine.core") == every
 
 
 DOUBLE = "mine.core:double"
@@ -87,47 +89,47 @@ EDITS = [
 
 @pytest.mark.parametrize(("file", "old", "new", "counts"), EDITS)
 def test_an_edit_counts_where_it_is_reached(mine, file, old, new, counts):
-    before = closure.digest(DOUBLE)
+    before = source_code.digest(DOUBLE)
     mine(file, old, new)
-    assert (closure.digest(DOUBLE) != before) is counts
+    assert (source_code.digest(DOUBLE) != before) is counts
 
 
 def test_a_table_beside_a_module_counts_for_what_names_it(mine, tmp_path):
     (tmp_path / "mine/table.csv").write_text("a,b\n1,2\n")
     mine("shapes.py", "def circle", "TABLE = 'table.csv'\ndef circle")
     entries = [f"mine.shapes:{name}" for name in ("TABLE", "square")]
-    before = [closure.digest(entry) for entry in entries]
+    before = [source_code.digest(entry) for entry in entries]
     mine("table.csv", "1,2", "1,3")
-    after = [closure.digest(entry) for entry in entries]
+    after = [source_code.digest(entry) for entry in entries]
     assert before[0] != after[0] and before[1] == after[1]
 
 
 def test_an_entry_that_is_not_there_is_refused(mine):
     for entry in ("mine.core:doubel", "mine.nowhere", "nothing.at:all"):
-        with pytest.raises(closure.UnknownNameError, match=entry.partition(":")[0]):
-            closure.digest(entry)
+        with pytest.raises(source_code.UnknownNameError, match=entry.partition(":")[0]):
+            source_code.digest(entry)
 
 
 def test_a_module_says_of_itself_one_of_three_words():
-    texts = [path.read_text() for path in sorted(closure.PACKAGE.rglob("*.py"))]
+    texts = [path.read_text() for path in sorted(source_code.PACKAGE.rglob("*.py"))]
     lines = [
         line for text in texts for line in text.splitlines() if "IN_KEYS =" in line
     ]
     lines = [line for line in lines if line.startswith("IN_KEYS")]
-    words = [closure.SAID.match(line)[1] for line in lines]
-    assert {*words} == {closure.NOTHING, closure.NAMES, closure.SETTINGS}
+    words = [source_code.SAID.match(line)[1] for line in lines]
+    assert {*words} == {source_code.NOTHING, source_code.NAMES, source_code.SETTINGS}
 
 
 @pytest.mark.parametrize(
-    ("entry", "word", "says"), [("dperm.cli", closure.NOTHING, True),
-    ("dperm.solvers.batched", closure.NAMES, False),
-     ("dperm.solvers.batched.trials:run", closure.NAMES, True),
-     ("dperm.data.readers:read", closure.NAMES, True),
-     ("dperm.papers.dpcd.sweeps:x", closure.SETTINGS, True),
-     ("numpy.linalg", closure.NAMES, False)],
+    ("entry", "word", "says"), [("dperm.cli", source_code.NOTHING, True),
+    ("dperm.solvers.batched", source_code.NAMES, False),
+     ("dperm.solvers.batched.trials:run", source_code.NAMES, True),
+     ("dperm.data.readers:read", source_code.NAMES, True),
+     ("dperm.papers.dpcd.sweeps:x", source_code.SETTINGS, True),
+     ("numpy.linalg", source_code.NAMES, False)],
 )  # fmt: skip
 def test_a_package_speaks_for_its_modules(entry, word, says):
-    assert closure.says(entry, word) is says
+    assert source_code.says(entry, word) is says
 
 
 RUN_LANES = """
@@ -139,7 +141,7 @@ from numba.core.dispatcher import Dispatcher
 from dperm.solvers import registry as solvers
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import build
-from dperm.experiments.unit import setting_rows
+from dperm.experiments.task import setting_rows
 from dperm.solvers.batched import BatchedSettings
 home, algorithm = Path(dperm.__file__).parent, sys.argv[1]
 module = solvers.load(algorithm)
@@ -167,7 +169,7 @@ def test_all_code_that_runs_for_a_setting_counts(algorithm):
 
     done = python("-c", RUN_LANES, algorithm)
     ran = {name.removesuffix(".__init__") for name in done.stdout.split()}
-    found = closure.closure(*digests.running(algorithm, "logistic"))
+    found = source_code.reached(*digests.running(algorithm, "logistic"))
     counted = {name.partition(":")[0] for name in found}
     assert len(ran) > 5 and ran <= counted
 
@@ -176,12 +178,14 @@ def test_all_code_that_runs_for_a_setting_counts(algorithm):
 
 
 def test_a_script_that_another_python_runs_is_in_the_key_of_what_starts_it():
-    script = closure.PACKAGE / "benchmark/peer_files/fits.py"
-    assert script in closure.files("dperm.papers.arena.sweeps:peers")
+    script = source_code.PACKAGE / "benchmark/peer_files/fits.py"
+    assert script in source_code.files("dperm.papers.arena.sweeps:peers")
 
 
 def test_every_folder_without_a_package_has_a_name_by_which_it_counts():
-    folders = {path.parent for path in closure.PACKAGE.rglob("*.*") if path.is_file()}
+    folders = {
+        path.parent for path in source_code.PACKAGE.rglob("*.*") if path.is_file()
+    }
     apart = {
         folder.name
         for folder in folders
@@ -193,6 +197,6 @@ def test_every_folder_without_a_package_has_a_name_by_which_it_counts():
 def test_a_file_that_nobody_can_read_counts_as_empty(tmp_path, monkeypatch):
     (tmp_path / "reads_proc.py").write_text('NAME = "/proc/self/clear_refs"\n')
     monkeypatch.syspath_prepend(tmp_path)
-    closure.forget()
-    assert closure.digest("reads_proc")
-    closure.forget()
+    source_code.forget()
+    assert source_code.digest("reads_proc")
+    source_code.forget()

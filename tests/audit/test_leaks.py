@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dperm
-from dperm.audit.held import LeakError, require_held
+from dperm.audit.leaks import LeakError, refuse_leaks
 from dperm.config.locate import ConfigError
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
@@ -83,7 +83,7 @@ def own(tmp_path, monkeypatch):
 
 def test_the_example_is_held(own):
     for name in (own(), own(ANEW)):
-        require_held(name, name, {})
+        refuse_leaks(name, name, {})
     X, y = np.ones((40, 2)), np.tile([1.0, -1.0], 20)
     module = importlib.import_module(name)
     assert dperm.fit(X, y, module, random_state=0, **DECLARED).coef_.shape == (1, 2)
@@ -94,7 +94,7 @@ def test_one_that_leaks_is_refused_before_it_runs(own, leak):
     """A neighbour is run from its own start; only declared constants are public."""
     name = own(*LEAKS[leak])
     with pytest.raises(LeakError, match=f"solver {name}: .*UNCHECKED"):
-        require_held(name, name, {})
+        refuse_leaks(name, name, {})
     module = importlib.import_module(name)
     with pytest.raises(ConfigError, match="UNCHECKED"):
         dperm.fit(np.ones((40, 2)), np.tile([1.0, -1.0], 20), module, **DECLARED)
@@ -103,5 +103,5 @@ def test_one_that_leaks_is_refused_before_it_runs(own, leak):
 def test_one_that_says_why_runs_unchecked(own, caplog):
     name = own(NO_NOISE, more="\nUNCHECKED = 'a baseline without privacy'\n")
     with caplog.at_level(logging.WARNING):
-        require_held(name, name, {})
+        refuse_leaks(name, name, {})
     assert "not held to its ledger: a baseline without privacy" in caplog.text

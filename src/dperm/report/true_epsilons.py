@@ -37,7 +37,7 @@ TEXT_SHADES = {KEPT: "#005a8d", OPEN: "#7a5200", BROKEN: "#a34700"}
 TICKS = (0.01, 0.1, 1, 10, 100, 1000, 10_000)
 LOW = 5e-3  # where the axis begins
 FAR = 100.0  # a bar from there on has its words on its left
-WORTH = [
+EPSILON_COLUMNS = [
     *("paper", "method", "least", "most", "proved_least", "proved"),
     *("unbounded", "settings"),
 ]
@@ -58,7 +58,7 @@ def true_epsilons(folder: Path) -> pd.DataFrame:
         one.
     """
     rows = chain.from_iterable(_epsilons(folder, paper) for paper in NOISE_TABLES)
-    table = pd.DataFrame(rows, columns=WORTH)
+    table = pd.DataFrame(rows, columns=EPSILON_COLUMNS)
     return table.drop_duplicates(["paper", "least", "most", "settings"])
 
 
@@ -101,7 +101,7 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
     return answered.assign(rank=ranks).sort_values(["rank", "most"])
 
 
-def worth_picture(table: pd.DataFrame) -> plt.Figure:
+def epsilons_picture(table: pd.DataFrame) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
     The colour is the answer, and a line says what was promised. Where all lower bounds
@@ -209,7 +209,7 @@ def _label(row: Any) -> str:
     return text
 
 
-def worth_in_words(table: pd.DataFrame) -> list[str]:
+def epsilons_in_words(table: pd.DataFrame) -> list[str]:
     """Sentences on the methods whose noise costs less or more than published."""
     names = answers(table)
     heads = {
@@ -232,10 +232,10 @@ def _rounded(end: float) -> str:
     return f"{float(f'{end:.2g}'):,g}"
 
 
-def draw_worth(output: schema.Output, formats: Sequence[str]) -> list[Path]:
+def draw_epsilons(output: schema.Output, formats: Sequence[str]) -> list[Path]:
     """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
     table = true_epsilons(Path(output.results))
     if table.empty:
         return []
     stem = Path(output.figures, "worth")
-    return drawing.save(worth_picture(table), table, stem, formats)
+    return drawing.save(epsilons_picture(table), table, stem, formats)

@@ -13,9 +13,9 @@ import pytest
 from changing import edit
 from dperm.config import config as configuration
 from dperm.experiments import inputs, stages
-from dperm.storage import closure
+from dperm.storage import source_code
 from dperm.storage.files import read_table
-from dperm.workflow import adopt
+from dperm.workflow import accept_code
 from dperm.workflow.verify import UNCOMPARED, difference
 from faults.tiny import Project
 
@@ -75,7 +75,7 @@ def forget():
         if re.match(r"dperm\.papers\.tiny|mine$|helper_of_mine", name):
             del sys.modules[name]
     importlib.invalidate_caches()
-    closure.forget()
+    source_code.forget()
 
 
 def configured(*overrides):
@@ -117,7 +117,7 @@ def parts():
 def test_a_renamed_local_is_kept_and_nothing_is_computed_again(project, caplog):
     before = parts(), read_table(Path(PARTS, "own/tune.parquet"))
     edited("helper_of_mine.py", "grown", "larger")
-    assert len(adopt.adopt(configured())) == 1
+    assert len(accept_code.accept_code(configured())) == 1
     assert {name.split("/")[0] for name in before[0] ^ parts()} == {"own"}
     assert len(parts()) == len(before[0])
     caplog.clear()
@@ -131,8 +131,8 @@ def test_a_renamed_local_is_kept_and_nothing_is_computed_again(project, caplog):
 def test_a_change_of_the_thirteenth_digit_is_refused(project):
     before = parts()
     edited("helper_of_mine.py", "1.5", repr(1.5 * (1 + 2.0**-40)))
-    with pytest.raises(adopt.DifferentBitsError, match="diabetes own: "):
-        adopt.adopt(configured())
+    with pytest.raises(accept_code.DifferentBitsError, match="diabetes own: "):
+        accept_code.accept_code(configured())
     assert parts() == before
 
 
@@ -140,8 +140,8 @@ def test_a_sweep_where_one_method_has_changed(project, caplog):
     before = parts()
     file = "configuration/paper/tiny/sweeps.py"
     edited(file, "1.2", repr(1.2 + 2.0**-52))
-    with pytest.raises(adopt.DifferentBitsError) as said:
-        adopt.adopt(configured())
+    with pytest.raises(accept_code.DifferentBitsError) as said:
+        accept_code.accept_code(configured())
     assert "tiny sweep powers how=b" in str(said.value)
     assert "how=a" not in str(said.value)
     moved = Counter(name.split("/")[0] for name in before - parts())

@@ -107,7 +107,7 @@ def test_a_logarithmic_axis_has_two_numbers_that_do_not_overlap(ends):
 DRAWN = [
     path
     for path in sorted((Path(__file__).parents[2] / "figures").glob("*/*.csv"))
-    if {*drawing.COLUMNS, drawing.ROLE} <= {*pd.read_csv(path, nrows=0)}
+    if {*drawing.CURVE_COLUMNS, drawing.ROLE} <= {*pd.read_csv(path, nrows=0)}
 ]
 
 
@@ -147,14 +147,14 @@ def test_a_figure_that_no_journal_prints_has_its_faults_named():
 
 def test_methods_look_different_can_be_seen_and_keep_their_looks():
     names = [*styles.METHODS, *(f"new {k}" for k in range(24))]
-    found = styles.of(names)
+    found = styles.styles_of(names)
     assert len({str(look) for look in found.values()}) == len(names)
     families = [drawing.family(names[:count]) for count in (2, 5, 10)]
     for look in (look for each in (found, *families) for look in each.values()):
         assert legible.contrast(to_rgb(look["color"]), (1, 1, 1)) >= 3
     grey = to_rgb("#777777")
     assert legible.contrast(grey, (1, 1, 1)) == pytest.approx(4.48, abs=0.01)
-    two = styles.of(["abc", "DP-SGD", "cba", "abc"])  # of anagrams too
+    two = styles.styles_of(["abc", "DP-SGD", "cba", "abc"])  # of anagrams too
     assert two["abc"] == found["new 0"] and two["cba"] == found["new 1"]
     assert two["DP-SGD"] == found["DP-SGD"]
     solvers = {*read("paper", "arena").sweeps["race"].grid["solver"]}

@@ -6,14 +6,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dperm.report import worth
+from dperm.report import true_epsilons
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return worth.true_epsilons(Path("results")).set_index(["paper", "method"])
+    return true_epsilons.true_epsilons(Path("results")).set_index(["paper", "method"])
 
 
 def test_the_committed_numbers_are_those_of_the_tables(rows):
@@ -22,9 +22,9 @@ def test_the_committed_numbers_are_those_of_the_tables(rows):
 
 
 def test_the_picture_names_every_method(rows):
-    figure = worth.worth_picture(rows.reset_index())
+    figure = true_epsilons.epsilons_picture(rows.reset_index())
     labels = figure.axes[0].get_yticklabels()
-    worth.plt.close(figure)
+    true_epsilons.plt.close(figure)
     named = [label.get_text() for label in labels]
     assert len({*named}) == len(rows) and named[-1] == "DP-BCFW"
     assert {"DP-CD", "DP-SGD in DP-CD", "DP-CD in DP-GCD"} < {*named}
@@ -36,7 +36,7 @@ def test_only_noise_that_a_paper_prints_is_judged(rows):
 
 
 def test_pages_state_the_bounds_of_the_picture(rows):
-    bounds = worth._label(rows.reset_index().iloc[-1])
+    bounds = true_epsilons._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
     upper, _, lower = bounds.replace(",", " ").partition("; at least ")
     text = " ".join((ROOT / "docs/papers/dpbcfw.md").read_text().split())
@@ -52,9 +52,9 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
             ("b", "broken", 20.0, 1234.5, 12.3, 45.6, 0, 5),
             ("b", "unbounded", 0.8, 0.9, math.nan, math.nan, 3, 5),
         ],
-        columns=worth.WORTH,
+        columns=true_epsilons.EPSILON_COLUMNS,
     )
-    told = worth.worth_in_words(data)
+    told = true_epsilons.epsilons_in_words(data)
     for text, words in zip(
         told,
         (
@@ -66,4 +66,4 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
         strict=True,
     ):
         assert words in text
-    assert worth.worth_in_words(data.iloc[:0]) == []
+    assert true_epsilons.epsilons_in_words(data.iloc[:0]) == []
