@@ -151,35 +151,16 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
         calibration, passes, step, clip, objective, and mean and sd (ddof 0) of the
         relative error.
     """
-    finite = table["status"] == "ok"
     keys = ["calibration", "passes", "step", "clip"]
-    grouped = table.assign(ok=finite).groupby(keys, sort=True)
-    summary = grouped.agg(
+    columns = [table[key] for key in keys]
+    finite = (table["status"] == "ok").groupby(columns, dropna=False)
+    grouped = table[finite.transform("all")].groupby(keys, sort=True)
+    return grouped.agg(
         objective=("objective", "mean"),
         mean=("relative_error", "mean"),
-        ok=("ok", "all"),
+        # in Python: the compiled one has other bits
+        std=("relative_error", lambda errors: errors.std(ddof=0)),
     ).reset_index()
-    point = grouped.ngroup()  # none where nothing ran
-    errors = table.loc[point >= 0, "relative_error"].to_numpy(dtype=float)
-    summary["std"] = _deviations(errors, point[point >= 0].to_numpy(dtype=int))
-    return summary.loc[summary["ok"], [*keys, "objective", "mean", "std"]]
-
-
-def _deviations(errors: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Standard deviation (ddof 0) of the errors of each point, numbered from 0.
-
-    A function of each group would take fifty times as long.
-    """
-    counts = np.bincount(point)
-    ordered = errors[np.argsort(point, kind="stable")]
-    starts = np.cumsum(counts) - counts
-    deviations = np.empty(len(counts))
-    for count in np.unique(counts):
-        chosen = np.flatnonzero(counts == count)
-        of_points = ordered[starts[chosen, None] + np.arange(count)]
-        with np.errstate(invalid="ignore"):  # of those that diverged
-            deviations[chosen] = of_points.std(axis=1)
-    return deviations
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:

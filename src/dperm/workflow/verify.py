@@ -440,7 +440,7 @@ def _again(
     passes = settings[0].passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
-    task = Task(stage, noise, passes, replicate, [], observed, limit)
+    task = Task(stage, noise, passes, (replicate,), [], observed, limit)
     return compute(job, task, pd.DataFrame(settings)[POINT], 1)
 
 
