@@ -19,7 +19,7 @@ try:
     JOBS = None if is_main else helpers.read_job_list(OVERRIDES)
     if JOBS is None:
         JOBS = compose(PAPERS, OVERRIDES, helpers.is_reported(sys.argv))
-        JOBS.cores = workflow.cores or 1
+        JOBS.cores = helpers.cores(workflow)
     JOBS.costs = manifest.costs(JOBS.folder)
     PAPERS = JOBS.papers
     helpers.refuse_unmade(sys.argv, JOBS)

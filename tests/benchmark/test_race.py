@@ -441,8 +441,44 @@ def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(tmp_path, monkeypat
     )
     (row,) = peers.rows(case(), sys.executable, [1.0], [1], absent)
     assert row["status"] == "gap" and "absent.py" in row["reason"]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     failed, steps = peers.failed, iter(["0", "1/0"])
     step = lambda _: failed([sys.executable, "-c", next(steps)])  # noqa: E731
     monkeypatch.setattr(peers, "failed", step)
-    python, reason = peers.environment(Path(tmp_path), absent)
+    python, reason = peers.environment(absent)
     assert python == "" and "cannot be made: ZeroDivisionError" in reason
+    assert not (peers.environment_folder(absent) / "environment").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the user's cache is elsewhere")
+def test_an_environment_is_made_once_and_anew_where_it_is_broken(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    library = peers.Library("no_such_library", ("x==1",), tmp_path / "x.py", "")
+    commands = []
+
+    def failed(command):
+        """Make what the tools would make; a Python works where it is not empty."""
+        commands.append(command[1:3])
+        python = Path(command[0])
+        if "venv" in command:
+            python = Path(command[-1], "bin", "python")
+            python.parent.mkdir(parents=True)
+            python.write_text("works")
+        return "" if python == Path(sys.executable) or python.read_text() else "broken"
+
+    def made():
+        """The Python that another process gets, and how often one was made."""
+        peers._python.cache_clear()
+        return peers.environment(library), commands.count(["-m", "venv"])
+
+    monkeypatch.setattr(peers, "failed", failed)
+    (python, reason), count = made()
+    assert (reason, count) == ("", 1) and Path(python).is_relative_to(tmp_path)
+    unfinished = peers.environment_folder(library) / "unfinished" / "lib"
+    unfinished.mkdir(parents=True)  # of a process that was killed
+    assert made() == ((python, ""), 1) == (peers.environment(library), 1)
+    Path(python).write_text("")
+    unfinished.mkdir(exist_ok=True)
+    assert made() == ((python, ""), 2)
+    other = replace(library, requires=("x==2",))
+    assert peers.environment_folder(other) != peers.environment_folder(library)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dperm.config import grid, locate, validation
+from dperm.config import composition, grid, locate, validation
 from dperm.config.config import compose, read
 from dperm.config.grid import number
 from dperm.config.locate import ConfigError
@@ -54,6 +54,36 @@ def test_overrides_change_add_and_remove():
     assert (found.privacy.epsilon, found.title) == (2.0, "x, y")
     assert read("solver", "dp_cd", ["++solver.options.first=3"]).options["first"] == 3
     assert "step" not in read("scale", "smoke", ["~scale.keep.step"]).keep
+
+
+@pytest.mark.parametrize("group", locate.GROUPS)
+def test_a_section_as_written_is_what_hydra_composes(group):
+    names = locate.available(group)
+    written = {name: composition.as_written(group, name) for name in names}
+    assert None not in written.values()
+    for begin in range(0, len(names), 16):  # Hydra's time grows with the square
+        batch = names[begin : begin + 16]
+        orders = [f"+{group}@s{place}='{name}'" for place, name in enumerate(batch)]
+        tree, _ = composition.compose(composition.SECTIONS_CONFIG, orders)
+        assert [*tree.values()] == [written[name] for name in batch]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["defaults: [dp_sgd]\nname: x\n", "defaults: [dp_cd, _self_]\nname: x\n"],
+)
+def test_a_section_with_a_defaults_list_is_left_to_hydra(conf, text):
+    (conf / "solver" / "x.yaml").write_text(text)
+    assert composition.as_written("solver", "x") is None
+    assert composition.as_written("solver", "missing") is None
+
+
+@pytest.mark.parametrize("tag", ["!!set {a, b}", "!!omap [a: 1]", "!!binary aGk="])
+def test_a_value_of_no_plain_type_is_refused(conf, tag):
+    text = f"name: x\nlabel: x\nalgorithm: dp_cd\noptions: {{step: {tag}}}\n"
+    (conf / "solver" / "x.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"solver/x.yaml: not valid YAML: could not"):
+        read("solver", "x")
 
 
 def test_a_variant_inherits(conf):

@@ -350,3 +350,27 @@ def test_a_seed_is_of_its_name_alone_and_what_it_was():
     assert len(set(found)) == len(found) == 128
     assert seed_of(1, "tune", "a", "b", 2, 0) == seed_of(1, "tune", "a", "b", 2.0, 0)
     assert seed_of(1, "tune", "california_norm", "dp_cd", 2.0, 0) == 2190794563514816515
+
+
+def test_deviations_of_points_are_those_of_pandas_to_the_last_bit():
+    rng = np.random.default_rng(1)
+    rows = []
+    for step, runs, status in (
+        (0.1, 5, "ok"),
+        (0.2, 1, "ok"),
+        (0.3, 9, "ok"),
+        (0.4, 5, "no"),
+    ):
+        errors = {
+            "objective": rng.lognormal(size=runs),
+            "relative_error": rng.lognormal(size=runs),
+        }
+        rows.append(pd.DataFrame(errors).assign(step=step, status=status))
+    gap = pd.DataFrame({"status": ["unavailable"]})  # of no setting
+    table = pd.concat([gap, *rows]).sample(frac=1, random_state=2, ignore_index=True)
+    table = table.assign(calibration="tight", passes=1.0, clip=1.0)
+    means = results.means(table)
+    assert means["step"].tolist() == [0.1, 0.2, 0.3]
+    for row in means.itertuples():
+        errors = table.loc[table["step"] == row.step, "relative_error"]
+        assert row.std == errors.std(ddof=0)

@@ -31,9 +31,7 @@ PAPER = {
     },
     "published": {"table2": "published/table2.csv"},
     "figures": {"curves": {"function": "trajectories"}},
-    "tables": {
-        "errors": {"function": "relative_error"},
-    },
+    "tables": {"errors": {"function": "relative_error"}},
 }
 
 

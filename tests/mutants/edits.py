@@ -154,6 +154,8 @@ EDITS = (
     plant("sgd_clip_by_slope", "dp_sgd", "clips phi' to C, not the gradient's norm",
         "dp_sgd:_steps",
         "clamp(derivative(pull[b, setting]), clip[setting]{{ * bound => }})",
+        "dp_sgd:_single_steps",
+        "clamp(derivative(margin(x, offset[i], w)), clip{{ * bound => }})",
     ),
     plant("equal_shares", "dp_gcd", "C_j are equal, so that scores move unequally",
         "share", "return np.sqrt({{M / M.sum() => np.full(len(M), 1.0 / len(M))}})",

@@ -111,6 +111,7 @@ ROWS = pd.DataFrame(
     {
         "step": [1.0, 2.0],
         "clip": [3.0, 4.0],
+        "replicate": [0, 0],
         "checkpoint": [5.0, 5.0],
         "objective": [6.0, 7.0],
     }

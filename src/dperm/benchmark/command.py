@@ -329,8 +329,7 @@ def planned(request: Request) -> tuple[Case, list[Method], dict[str, str]]:
         )
     pythons = {}
     for name in (name for name in names if name in peers.LIBRARIES):
-        folder = Path(_site(request).data.dir)
-        pythons[name], reason = peers.environment(folder, peers.LIBRARIES[name])
+        pythons[name], reason = peers.environment(peers.LIBRARIES[name])
         faults += [f"solvers: {name}: {reason}"] * bool(reason)
     if faults or case is None:
         raise ConfigError("; ".join(faults))

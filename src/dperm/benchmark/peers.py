@@ -8,12 +8,17 @@ are no linear functions, so that their excess may be below 0.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import logging
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +26,15 @@ from typing import Any
 import numpy as np
 
 from dperm.benchmark.race import SLOW, Case, Row, ends, unique
+from dperm.numerics.kernels import cache_folder
+from dperm.storage import files as store
+
+log = logging.getLogger(__name__)
 
 SCRIPT = Path(__file__).parent / "peer_files" / "fits.py"
 LIMIT = 900.0  # seconds allowed for making an environment, or for a data set
+# Several processes run at a time, and more threads of each would wait for each other.
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -56,26 +67,63 @@ LIBRARIES = {library.name: library for library in (DIFFPRIVLIB, INTERPRET)}
 PEER_LABELS = {"interpret": "DP-EBM of interpret"}
 
 
-def environment(data: Path, library: Library = DIFFPRIVLIB) -> tuple[str, str]:
-    """A Python that has the library, made below ``data/peers``, or why there is none.
+def environments() -> dict[str, tuple[str, str]]:
+    """``environment`` of every library, by its name; they are made side by side."""
+    with ThreadPoolExecutor(len(LIBRARIES)) as pool:
+        outcomes = pool.map(environment, LIBRARIES.values())
+        return dict(zip(LIBRARIES, outcomes, strict=True))
 
-    One of the two is empty. This process's own Python is taken if it has it.
+
+def environment(library: Library) -> tuple[str, str]:
+    """A Python that has the library, or why there is none; one of the two is empty.
+
+    This process's own Python is taken if it has it. Otherwise there is an environment
+    in the user's folder of caches, which all runs share: it is made at the first use,
+    and anew if it is broken.
     """
     if importlib.util.find_spec(library.name):
         return sys.executable, ""
-    folder = data.absolute() / "peers" / library.requires[0].replace("==", "-")
-    python = folder / "bin" / "python"
-    done = folder / "installed"
-    if done.is_file():
-        return str(python), ""
-    for step in (
-        [sys.executable, "-m", "venv", str(folder)],
-        [str(python), "-m", "pip", "install", "--quiet", *library.requires],
-    ):
-        if reason := failed(step):
-            return "", f"its environment cannot be made: {reason}"
-    done.touch()
-    return str(python), ""
+    try:
+        return str(_python(library)), ""
+    except (OSError, RuntimeError) as error:
+        return "", f"its environment cannot be made: {error}"
+
+
+def environment_folder(library: Library) -> Path:
+    """Where a library's environment lies; another Python or platform has another."""
+    platform = (sys.version.split()[0], sysconfig.get_platform())
+    key = store.digest([library.requires, *platform])
+    return cache_folder() / "dperm" / "peers" / f"{library.name}-{key}"
+
+
+@functools.cache
+def _python(library: Library) -> Path:
+    """The Python of a library's environment, which is made if it does not work.
+
+    Raises RuntimeError with the reason if it cannot be made, which is not remembered.
+    """
+    folder = environment_folder(library)
+    folder.mkdir(parents=True, exist_ok=True)
+    python = folder / "environment" / "bin" / "python"
+    unfinished = folder / "unfinished"
+    imports = ["-I", "-c", f"import {library.name}"]
+    with store.locked(folder):
+        if python.is_file() and not failed([str(python), *imports]):
+            return python
+        shutil.rmtree(unfinished, ignore_errors=True)
+        log.info("%s: an environment is made in %s", library.name, folder)
+        new = str(unfinished / "bin" / "python")
+        install = ["-m", "pip", "install", "--quiet", "--no-compile", *library.requires]
+        for step in (
+            [sys.executable, "-m", "venv", str(unfinished)],
+            [new, *install],
+            [new, *imports],
+        ):
+            if reason := failed(step):
+                raise RuntimeError(reason)
+        shutil.rmtree(python.parents[1], ignore_errors=True)
+        unfinished.rename(python.parents[1])
+    return python
 
 
 def failed(command: Sequence[str]) -> str:
@@ -87,7 +135,9 @@ def failed(command: Sequence[str]) -> str:
             "capture_output": True,
             "text": True,
         }
-        ended = subprocess.run(command, env=clean, check=False, **settings)
+        ended = subprocess.run(
+            command, env={**clean, **THREADS}, check=False, **settings
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     lines = ended.stderr.strip().splitlines() or ["no message"]

@@ -61,11 +61,14 @@ def _sections(
     """Sections that no file of a job has; ``inner`` are overrides below the group."""
     from dperm.config import composition
 
-    contents: dict[str, Any] = {}
+    trees: dict[str, Any] = {}
+    if not inner:
+        trees = {name: composition.as_written(group, name) for name in all_names}
     inner_orders = [composition.hydra_override(text) for text in inner]
-    for begin in range(0, len(all_names), TOGETHER):
+    composed = [name for name in all_names if trees.get(name) is None]
+    for begin in range(0, len(composed), TOGETHER):
         orders = []
-        group_names = all_names[begin : begin + TOGETHER]
+        group_names = composed[begin : begin + TOGETHER]
         for number, name in enumerate(group_names):
             orders.append(f"+{group}@s{number}='{name}'")
             orders += [
@@ -73,9 +76,12 @@ def _sections(
             ]
         tree, _ = composition.compose(composition.SECTIONS_CONFIG, orders)
         for number, name in enumerate(group_names):
-            where = composition.place_of({group: name}, inner, group)
-            contents[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
-            _check_section(group, name, contents[name], inner)
+            trees[name] = tree[f"s{number}"]
+    contents: dict[str, Any] = {}
+    for name in all_names:
+        where = composition.place_of({group: name}, inner, group)
+        contents[name] = check(trees[name], schema.GROUPS[group], where)
+        _check_section(group, name, contents[name], inner)
     return contents
 
 

@@ -112,12 +112,17 @@ def conf_files(folder: str) -> list[Path]:
 
 def available(group: str) -> list[str]:
     """Names of the YAML files of a group; a paper is a folder with a ``paper.yaml``."""
-    pattern = group_file(group, "*")
     names: set[str] = set()
     for folder in conf_dirs():
-        for path in folder.glob(pattern):
-            name = path.parent.name if group == "paper" else path.stem
-            names.add(name)
+        is_there = (folder / group).is_dir()
+        files = os.listdir(folder / group) if is_there else []  # noqa: PTH208  # fast
+        if group == "paper":
+            papers = [
+                name for name in files if (folder / group_file(group, name)).is_file()
+            ]
+            names.update(papers)
+        else:
+            names.update(file[:-5] for file in files if file.endswith(".yaml"))
     return sorted(names)
 
 

@@ -24,6 +24,7 @@ from dperm.names import expected
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
+PLAIN = ("map", "seq", "str", "int", "float", "bool", "null")  # tags of a YAML file
 UNKNOWN = "unknown_key"  # type of the errors of a section's keys
 Where = str | Callable[[Sequence[Any]], str]
 
@@ -183,8 +184,15 @@ def _written_out(node: yaml.Node, counts: dict[int, float]) -> float:
 class _Loader(yaml.CSafeLoader):
     """As OmegaConf reads, 1e-3 a number and a date text, but a key stands once.
 
-    References (``${...}``), which may read the environment, are refused.
+    References (``${...}``), which may read the environment, are refused, and so is what
+    is neither a mapping, a list, a text, a number, a truth value nor nothing.
     """
+
+    yaml_constructors = {
+        tag: construct
+        for tag, construct in yaml.CSafeLoader.yaml_constructors.items()
+        if tag is None or tag.rpartition(":")[2] in PLAIN
+    }
 
     yaml_implicit_resolvers = {  # as the base class has it
         first: [one for one in known if not one[0].endswith(":timestamp")]

@@ -142,14 +142,17 @@ def strings(value: Any) -> set[str]:
 
 def texts(value: Any) -> set[str]:
     """All strings in a value of a YAML, also those that are keys."""
-    if isinstance(value, str):
-        return {value}
-    children: list[Any] = []
-    if isinstance(value, Mapping):
-        children = [*value.keys(), *value.values()]
-    elif isinstance(value, list | tuple | set):
-        children = [*value]
-    return set[str]().union(*map(texts, children))
+    words = set[str]()
+    remaining = [value]
+    while remaining:
+        part = remaining.pop()
+        if isinstance(part, str):
+            words.add(part)
+        elif isinstance(part, list | tuple | set):
+            remaining += part
+        elif isinstance(part, Mapping):
+            remaining += [*part.keys(), *part.values()]
+    return words
 
 
 SECTIONS: dict[tuple[str, str, tuple[str, ...]], Any] = {}

@@ -151,16 +151,16 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
         calibration, passes, step, clip, objective, and mean and sd (ddof 0) of the
         relative error.
     """
-    finite = table["status"] == "ok"
     keys = ["calibration", "passes", "step", "clip"]
-    grouped = table.assign(ok=finite).groupby(keys, sort=True)
-    summary = grouped.agg(
+    columns = [table[key] for key in keys]
+    finite = (table["status"] == "ok").groupby(columns, dropna=False)
+    grouped = table[finite.transform("all")].groupby(keys, sort=True)
+    return grouped.agg(
         objective=("objective", "mean"),
         mean=("relative_error", "mean"),
-        std=("relative_error", lambda values: values.std(ddof=0)),
-        ok=("ok", "all"),
+        # in Python: the compiled one has other bits
+        std=("relative_error", lambda errors: errors.std(ddof=0)),
     ).reset_index()
-    return summary[summary["ok"]].drop(columns="ok")
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:

@@ -63,11 +63,14 @@ def optimum(problem: schema.ProblemSection) -> Settings:
     }
 
 
-def solved(config: schema.Config) -> Settings:
-    """Settings of the tuning and the evaluation of the chosen solver and problem."""
+def solved(config: schema.Config, design: plan.Design | None = None) -> Settings:
+    """Settings of the tuning and the evaluation of the chosen solver and problem.
+
+    ``design`` is that of the plan, if it was made.
+    """
     problem = config.problem
     solver = config.solver
-    design = plan.design(config)
+    design = design or plan.design(config)
     label = plan.label(config.paper, solver)
     run = f"paper.runs.{solver.name}"
     path = f"problem.{problem.name}"
@@ -81,7 +84,7 @@ def solved(config: schema.Config) -> Settings:
         "scale.fresh": None,
         "paper.race": design.race,
         "paper.evaluated": design.evaluated,
-        f"{run}.grid": repr(design.points),
+        f"{run}.grid": _text(config, design.points),
         "scale.keep": None,
         f"{run}.stop_above": design.stop_above,
         f"{run}.label": label,
@@ -94,6 +97,18 @@ def solved(config: schema.Config) -> Settings:
         f"{path}.preparation": asdict(problem.preparation),
         f"{path}.dataset.reader.missing": problem.dataset.reader.missing,
     }
+
+
+def _text(config: schema.Config, points: list[grid.Point]) -> str:
+    """The points of the chosen solver, made once for all problems of its grid."""
+    run = config.paper.runs[config.solver.name]
+    written = repr((run.grid, config.scale.keep))
+    if written not in _TEXTS:
+        _TEXTS[written] = repr(points)
+    return _TEXTS[written]
+
+
+_TEXTS: dict[str, str] = {}  # of points, by their grid as it is written
 
 
 def timed(config: schema.Config) -> Settings:
@@ -126,7 +141,8 @@ def option_words(
     """Strings in the points and options of a sweep, or of one that stands apart."""
     if point is not None and sweep.apart:
         return digests.texts(dict(point)) | digests.texts(options_at(sweep, point))
-    return digests.texts(points(sweep)) | digests.texts(sweep.options)
+    # As the grid is written: its points have the same names, and take far longer.
+    return digests.texts(sweep.grid) | digests.texts(sweep.options)
 
 
 def points(sweep: schema.Sweep) -> list[dict[str, Any]]:

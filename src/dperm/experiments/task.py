@@ -1,4 +1,4 @@
-"""Rows of one task: all settings of one (stage, calibration, passes, replicate).
+"""Rows of one task: settings of one stage, calibration and number of passes.
 
 A job is one solver on one problem, with everything that its numbers depend on. Its
 settings are computed in tasks. A task's rows are reused where an earlier run stored
@@ -111,8 +111,9 @@ class SolverJob:
 
 @dataclass(frozen=True)
 class Task:
-    """Many settings on one seed.
+    """Settings on one seed, or on several, one after another.
 
+    A part takes as long to store as a short run, so that fresh runs share one.
     ``observed`` are the passes after which a row is stored; 0 is the start. A setting's
     limit, ``stop_above``, is that of ``setting_rows``.
     """
@@ -120,7 +121,7 @@ class Task:
     stage: str
     calibration: Calibration
     passes: float
-    replicate: int
+    replicates: tuple[int, ...]
     points: list[dict[str, float]]
     observed: tuple[float, ...]
     stop_above: float | None = None
@@ -128,7 +129,12 @@ class Task:
     @property
     def work(self) -> float:
         """Total passes of its settings."""
-        return len(self.points) * self.passes
+        return self.size * self.passes
+
+    @property
+    def size(self) -> int:
+        """Number of its runs."""
+        return len(self.points) * len(self.replicates)
 
     def settings(self) -> pd.DataFrame:
         """Step and clip of its settings."""
@@ -138,7 +144,7 @@ class Task:
 def rows(
     job: SolverJob, task: Task, parts: Parts, workers: int
 ) -> tuple[pd.DataFrame, int]:
-    """The rows of a task, and the number of its settings that had to be computed."""
+    """The rows of a task, and the number of its runs that had to be computed."""
     key = part_key(job, task)
     settings = task.settings()
     tables = list[pd.DataFrame]()
@@ -154,7 +160,8 @@ def rows(
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     # Columns of the accountant are those of the current one, even for reused settings.
     table = table.assign(**_accounted(job, task))
-    return settings.merge(table, on=POINT, how="left")[SETTING_COLUMNS], len(todo)
+    fresh_runs = len(todo) * len(task.replicates)
+    return settings.merge(table, on=POINT, how="left")[SETTING_COLUMNS], fresh_runs
 
 
 def part_key(job: SolverJob, task: Task) -> Key:
@@ -176,7 +183,7 @@ def part_key(job: SolverJob, task: Task) -> Key:
             task.calibration.calibration,
             repr(task.passes),
             repr(task.calibration.noise_multiplier),
-            seed(job, task),
+            [seed(job, task, replicate) for replicate in task.replicates],
             task.observed,
             task.stop_above,
             job.names.paper,
@@ -185,10 +192,10 @@ def part_key(job: SolverJob, task: Task) -> Key:
     return Key(identity, job.code.solver)
 
 
-def seed(job: SolverJob, task: Task) -> int:
-    """The seed of a task's noise."""
+def seed(job: SolverJob, task: Task, replicate: int) -> int:
+    """The seed of the noise of a task's replicate."""
     names = (task.stage, job.names.problem, job.names.solver)
-    return plan.seed_of(job.seed, *names, task.passes, task.replicate)
+    return plan.seed_of(job.seed, *names, task.passes, replicate)
 
 
 def compute(
@@ -197,18 +204,23 @@ def compute(
     """Run the settings of a task at some points (step, clip), and return their rows."""
     step = todo["step"].to_numpy()
     clip = todo["clip"].to_numpy()
-    table = setting_rows(
-        job.module,
-        job.options,
-        job.problem,
-        job.optimum,
-        trials.batched(step, clip, task.calibration),
-        task.passes,
-        task.observed,
-        seed(job, task),
-        workers,
-        task.stop_above,
-    )
+    tables = []
+    for replicate in task.replicates:
+        drawn = seed(job, task, replicate)
+        table = setting_rows(
+            job.module,
+            job.options,
+            job.problem,
+            job.optimum,
+            trials.batched(step, clip, task.calibration),
+            task.passes,
+            task.observed,
+            drawn,
+            workers,
+            task.stop_above,
+        )
+        tables.append(table.assign(replicate=replicate, seed=drawn))
+    table = pd.concat(tables, ignore_index=True)
     return table.assign(**_described(job, task), reason="")[SETTING_COLUMNS]
 
 
@@ -230,8 +242,6 @@ def _described(job: SolverJob, task: Task) -> dict[str, Any]:
         "delta": job.problem.delta,
         "noise_multiplier": task.calibration.noise_multiplier,
         "passes": task.passes,
-        "seed": seed(job, task),
-        "replicate": task.replicate,
         "commit": store.commit(),
         "versions": store.versions(),
         "config_digest": str(part_key(job, task)),

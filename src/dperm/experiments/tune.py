@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 THREADED_SETTINGS = 64  # settings: a task of more keeps several threads busy
 SHARED = 4  # so many
 
+RUNS = 5  # fresh runs that share a part
 PRECISE = 0.03  # standard error of a mean error over it, at which runs are enough
 LEADERS = 16  # settings that run in all replicates
 ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
@@ -105,23 +106,21 @@ def evaluated(job: SolverJob, design: Design) -> pd.DataFrame:
     Several run at the same time, so their seconds state the time spent and not the
     speed of an algorithm, which ``timing`` measures.
     """
-    tasks = fresh_tasks(job, design)
+    first, *later = rounds(design)
+    tasks = fresh_tasks(job, design, first)
     if not tasks:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.names, reason, status="diverged")
     table = collect(job, tasks)
-    done = design.fresh
     level = _ties(job)
-    while done < design.most:
+    for again in later:
         vague = [pair for pair in _vague(table) if pair in level]
         if not vague:
             break
-        again = range(done, min(2 * done, design.most))
         tasks = fresh_tasks(job, design, again)
         further = [task for task in tasks if _pair(task) in vague]
         table = pd.concat([table, collect(job, further)], ignore_index=True)
-        done = again.stop
     return table
 
 
@@ -162,17 +161,21 @@ def tuning_tasks(job: SolverJob, design: Design) -> Iterator[Task]:
         chosen = [point for point in points if point["passes"] == count]
         for replicate in range(design.replicates):
             limit = design.limit("tune", replicate)
-            yield Task("tune", noise, count, replicate, chosen, (count,), limit)
+            yield Task("tune", noise, count, (replicate,), chosen, (count,), limit)
 
 
-def fresh_tasks(
-    job: SolverJob, design: Design, replicates: range | None = None
-) -> list[Task]:
-    """Tasks on fresh seeds of the best settings by (calibration, passes).
+def rounds(design: Design) -> Iterator[range]:
+    """Replicates of the fresh runs of all settings, then of those that may follow."""
+    done = 0
+    following = design.fresh
+    while done < following:
+        yield range(done, following)
+        done = following
+        following = min(2 * done, design.most)
 
-    ``replicates`` are counted from 0; without them those that every setting has.
-    """
-    which = range(design.fresh) if replicates is None else replicates
+
+def fresh_tasks(job: SolverJob, design: Design, replicates: range) -> list[Task]:
+    """Tasks on fresh seeds of the best settings by (calibration, passes)."""
     tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
     names = chosen["calibration"].unique()
@@ -183,8 +186,9 @@ def fresh_tasks(
         noise = noises[row.calibration, row.passes]
         point = {"passes": row.passes, "step": row.step, "clip": row.clip}
         observed = job.checkpoints(row.passes)
-        for replicate in which:
-            task = Task("evaluate", noise, row.passes, replicate, [point], observed)
+        for low in range(replicates.start, replicates.stop, RUNS):
+            shared = tuple(range(low, min(low + RUNS, replicates.stop)))
+            task = Task("evaluate", noise, row.passes, shared, [point], observed)
             tasks.append(task)
     return tasks
 
@@ -289,9 +293,9 @@ def collect(job: SolverJob, tasks: list[Task], race: bool = False) -> pd.DataFra
     """
     parts = Parts(job.folder)
     done = list[tuple[int, int]]()
-    settings = [len(task.points) for task in tasks]
+    settings = [task.size for task in tasks]
     expected = [
-        min(LEADERS, count) if race and task.replicate else count
+        min(LEADERS, count) if race and task.replicates[0] else count
         for task, count in zip(tasks, settings, strict=True)
     ]
     work = sum(task.passes * count for task, count in zip(tasks, expected, strict=True))
@@ -302,7 +306,7 @@ def collect(job: SolverJob, tasks: list[Task], race: bool = False) -> pd.DataFra
         table, fresh = rows(job, task, parts, workers)
         bar.initial += 0 if fresh else task.work
         bar.update(task.work)
-        done.append((len(task.points), fresh))
+        done.append((task.size, fresh))
         return table
 
     solve = functools.partial(_side_by_side, run, job.workers)

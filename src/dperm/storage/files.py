@@ -310,7 +310,9 @@ class Parts:
         if not tables:
             return None
         rows = pd.concat(tables, ignore_index=True)
-        rows = rows[~rows.duplicated([*POINT, "checkpoint"])].reset_index(drop=True)
+        rows = rows[~rows.duplicated([*POINT, "replicate", "checkpoint"])].reset_index(
+            drop=True
+        )
         return rows.assign(config_digest=str(key))
 
     def write(self, key: Key, rows: pd.DataFrame) -> None:

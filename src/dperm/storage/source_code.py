@@ -59,7 +59,13 @@ COUNTED = (
     "scikit-learn",
     "pyarrow",
 )
-PROVIDERS = {"yaml": "PyYAML", "PIL": "pillow", "hydra": "hydra-core"}
+PROVIDERS = {
+    "PIL": "pillow",
+    "arff": "liac-arff",
+    "hydra": "hydra-core",
+    "vl_convert": "vl-convert-python",
+    "yaml": "PyYAML",
+}
 # Names that look up others by a text; the whole module of code that uses one counts.
 REFLECTIVE = frozenset(
     ("globals", "locals", "vars", "eval", "exec", "__import__", "__dict__")
@@ -245,6 +251,7 @@ def versions() -> dict[str, str]:
     return {"python": python} | {name: _version(name) for name in COUNTED}
 
 
+@functools.cache
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -286,13 +293,16 @@ def forget() -> None:
         own_words,
         words,
         _spec,
+        _path,
         _further,
+        _version,
         _version_of,
         _beside,
         _globals,
         _statement,
         _body,
         _mentioned_by,
+        _places,
         _bound,
     ]
     for cached in stored:
@@ -422,26 +432,38 @@ class Statement(NamedTuple):
 
 @functools.cache
 def _statement(node: ast.stmt) -> Statement:
-    nodes = [*ast.walk(node)]
-    constants = (inner.value for inner in nodes if isinstance(inner, ast.Constant))
+    strings = set[str]()
+    names = set[str]()
+    attributes = set[str]()
     read_of: dict[str, set[str]] = {}
     owners = set[int]()
-    for inner in nodes:
-        if isinstance(inner, ast.Attribute):
+    plain_names = []
+    imports = []
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            plain_names.append(inner)
+        elif isinstance(inner, ast.Attribute):
             owners.add(id(inner.value))
+            names.add(inner.attr)
+            attributes.update(_attribute(inner))
             if isinstance(inner.value, ast.Name):
                 read_of.setdefault(inner.value.id, set()).add(inner.attr)
-    names = [inner for inner in nodes if isinstance(inner, ast.Name)]
-    imports = (
-        inner for inner in nodes if isinstance(inner, ast.Import | ast.ImportFrom)
-    )
+        elif isinstance(inner, ast.Constant):
+            if isinstance(inner.value, str):
+                strings.add(inner.value)
+        elif isinstance(inner, ast.Import | ast.ImportFrom):
+            imports.append(inner)
+            names.update(alias.name for alias in inner.names)
+        elif isinstance(inner, ast.MatchClass):
+            attributes.update(inner.kwd_attrs)
+    names.update(name.id for name in plain_names)
     return Statement(
         ast.dump(node),
-        frozenset(text for text in constants if isinstance(text, str)),
-        frozenset(_names(nodes)),
-        frozenset(_attributes(nodes)),
+        frozenset(strings),
+        frozenset(names),
+        frozenset(attributes),
         read_of,
-        frozenset(name.id for name in names if id(name) not in owners),
+        frozenset(name.id for name in plain_names if id(name) not in owners),
         tuple(imports),
     )
 
@@ -458,21 +480,17 @@ def _content(file: Path) -> bytes:
         return b""
 
 
-def _attributes(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Names of attributes, each also with the name before it: ``title, paper.title``.
+def _attribute(node: ast.Attribute) -> set[str]:
+    """The name of an attribute, also with the name before it: ``title, paper.title``.
 
-    Those of a ``match`` are among them.
+    What a ``match`` reads has no name before it.
     """
-    for node in nodes:
-        if isinstance(node, ast.MatchClass):
-            yield from node.kwd_attrs
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-            owner = node.value
-            if isinstance(owner, ast.Attribute):
-                yield f"{owner.attr}.{node.attr}"
-            elif isinstance(owner, ast.Name):
-                yield f"{owner.id}.{node.attr}"
+    owner = node.value
+    if isinstance(owner, ast.Attribute):
+        return {node.attr, f"{owner.attr}.{node.attr}"}
+    if isinstance(owner, ast.Name):
+        return {node.attr, f"{owner.id}.{node.attr}"}
+    return {node.attr}
 
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:
@@ -550,11 +568,12 @@ def _tree(module: str) -> ast.Module:
     """
     path = _path(module)
     assert path is not None
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = [*ast.walk(tree)]
-    is_read = bool(_names(nodes) & DOCUMENTED)
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    is_written = any(name in text for name in DOCUMENTED)
+    is_read = is_written and bool(_names([*ast.walk(tree)]) & DOCUMENTED)
     outside = is_outside(path)
-    for node in nodes:
+    for node in _blocks(tree):
         if isinstance(node, _DOCUMENTED) and not is_read:
             is_first = ast.get_docstring(node, clean=False) is not None
             node.body = node.body[is_first:]
@@ -562,6 +581,14 @@ def _tree(module: str) -> ast.Module:
         if is_plain and not outside:
             _bare(node)
     return tree
+
+
+def _blocks(node: ast.AST) -> Iterator[Any]:
+    """A statement and those in it; expressions hold no definitions."""
+    yield node
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, name, ()):
+            yield from _blocks(inner)
 
 
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -591,16 +618,15 @@ def _reached(module: str, name: str) -> ast.Module:
     among them. All of them are, if one of them looks up names by texts.
     """
     body = _body(module)
-    bound = [_bound(node) for node in body]
-    if not any(name in names for names in bound):
+    places_of = _places(module)
+    if name not in places_of:
         raise UnknownNameError(f"{module}:{name}: no such name")
     mentioned = _mentioned_by(module)
     reached = {place for place, node in enumerate(body) if _acts(node)}
     todo = [name, *chain.from_iterable(mentioned[place] for place in reached)]
     while todo:
-        sought = todo.pop()
-        for place, names in enumerate(bound):
-            if sought in names and place not in reached:
+        for place in places_of.get(todo.pop(), ()):
+            if place not in reached:
                 reached.add(place)
                 todo += mentioned[place]
     kept_statements = [body[place] for place in sorted(reached)]
@@ -613,6 +639,16 @@ def _reached(module: str, name: str) -> ast.Module:
 def _body(module: str) -> list[ast.stmt]:
     """The top-level statements of a module, an import of several names as several."""
     return [*chain.from_iterable(map(_parts, _tree(module).body))]
+
+
+@functools.cache
+def _places(module: str) -> dict[str, list[int]]:
+    """The names that a module's statements bind, each with the places of these."""
+    places: dict[str, list[int]] = {}
+    for place, node in enumerate(_body(module)):
+        for name in _bound(node):
+            places.setdefault(name, []).append(place)
+    return places
 
 
 @functools.cache
@@ -770,12 +806,13 @@ def _has(module: str, name: str) -> bool:
     """Whether a module of this package has a statement that binds a name."""
     if _said(module) == NOTHING:
         return True
-    return any(name in _bound(statement) for statement in _body(module))
+    return name in _places(module)
 
 
 # --- where modules are ----------------------------------------------------------------
 
 
+@functools.cache
 def _path(module: str) -> Path | None:
     """The source file of a module; None if there is none."""
     spec = _spec(module)

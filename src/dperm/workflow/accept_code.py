@@ -86,7 +86,8 @@ def _settings(job: SolverJob, design: plan.Design) -> Iterator[Old]:
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
     tasks = [*tuning.tuning_tasks(job, design)]
     if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end
-        tasks += tuning.fresh_tasks(job, design, range(design.most))
+        for replicates in tuning.rounds(design):
+            tasks += tuning.fresh_tasks(job, design, replicates)
     tasks_by_identity = {part_key(job, task).identity: task for task in tasks}
     for name, path in Parts(job.folder).named().items():
         identity, code, points = name.split("-")

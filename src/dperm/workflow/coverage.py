@@ -31,6 +31,11 @@ class Coverage:
         """Count things of a kind."""
         self.counts[kind, state] += number
 
+    def add(self, other: Coverage) -> None:
+        """Add the counts and the faults of another verification."""
+        self.counts.update(other.counts)
+        self.faults += other.faults
+
     def absent(self, kind: str, name: object, cure: str) -> None:
         """Count something absent, which is a fault unless a part was asked for."""
         self.count(kind, ABSENT)

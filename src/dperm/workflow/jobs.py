@@ -343,7 +343,11 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
     entry_points = digests.solved(
         SOLVING, chosen.algorithm, design.calibrations, spec.loss
     )
-    depends_on = [_numbers(scopes.solved(run_config)), chosen.name, code(*entry_points)]
+    depends_on = [
+        _numbers(scopes.solved(run_config, design)),
+        chosen.name,
+        code(*entry_points),
+    ]
     passes = sum(point["passes"] for point in design.points)
     work = passes * design.replicates * len(design.calibrations)
     wildcards = (config.paper.name, problem, solver)

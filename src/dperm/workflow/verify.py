@@ -24,10 +24,11 @@ import functools
 import importlib
 import json
 import logging
+import os
 import random
 import re
 import secrets
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
 from dperm.experiments.task import PROVENANCE, STOPPED_EARLY, SolverJob, Task, compute
+from dperm.numerics.parallel import forked
 from dperm.privacy.calibration import Calibration
 from dperm.solvers.batched import trials
 from dperm.storage import files as store
@@ -377,19 +379,23 @@ def _replayed(
     def stored(path: Path) -> pd.DataFrame:
         return store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
 
+    together: dict[tuple[Any, ...], list[Any]] = {}  # what one batch makes
     for run, name, which in sorted(
         random.Random(seed).sample(settings, count), key=str
     ):
-        coverage.count("settings", REMADE)
+        unit = () if run is None else (which.calibration, which.passes, which.replicate)
+        together.setdefault((run, name, *unit), []).append(which)
+    for (run, name, *_), chosen in together.items():
+        coverage.count("settings", REMADE, len(chosen))
         try:
             if run is None:
-                yield from _point(SweepRun(config, name), which)
+                yield from _points(SweepRun(config, name), chosen)
             else:
                 job, design = load(*run)
-                noise = calibrated(run, which.calibration, which.passes)
+                noise = calibrated(run, chosen[0].calibration, chosen[0].passes)
                 path = job.folder / f"{name}.parquet"
-                fresh = _setting(job, design, noise, name, which)
-                yield from _differs(path, stored(path), fresh, which)
+                fresh = _again(job, design, noise, name, chosen)
+                yield from _differing(path, stored(path), fresh, chosen)
         except UnavailableError:
             yield f"{run[0]}: its data are not here, so no setting of it is run again"
 
@@ -422,46 +428,61 @@ def _settings(paper: schema.Paper, folder: Path) -> list[tuple[Any, str, Any]]:
     return choices
 
 
-def _setting(
-    job: SolverJob, design: plan.Design, noise: Calibration, stage: str, setting: Any
+def _again(
+    job: SolverJob,
+    design: plan.Design,
+    noise: Calibration,
+    stage: str,
+    settings: Sequence[Any],
 ) -> pd.DataFrame:
-    """The rows that the current code makes of a setting."""
-    replicate = int(setting.replicate)
-    passes = setting.passes
+    """The rows that the current code makes of settings of one task, in one batch."""
+    replicate = int(settings[0].replicate)
+    passes = settings[0].passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     limit = design.limit(stage, replicate)
-    task = Task(stage, noise, passes, replicate, [], observed, limit)
-    return compute(job, task, pd.DataFrame([setting])[POINT], 1)
+    task = Task(stage, noise, passes, (replicate,), [], observed, limit)
+    return compute(job, task, pd.DataFrame(settings)[POINT], 1)
 
 
-def _differs(
-    path: Path, table: pd.DataFrame, fresh: pd.DataFrame, setting: Any
+def _differing(
+    path: Path, table: pd.DataFrame, fresh: pd.DataFrame, settings: Sequence[Any]
 ) -> Iterator[str]:
-    """How a stored setting differs from its fresh rows."""
-    is_its = (table[SETTING_KEYS] == list(setting)).all(axis=1)
-    text, _ = difference(table[is_its], fresh, UNCOMPARED)
-    if text:
-        place = ", ".join(
-            f"{key} {number}" for key, number in setting._asdict().items()
-        )
-        yield f"{path}: {place}: {text}"
-
-
-def _point(swept: SweepRun, key: str) -> Iterator[str]:
-    """How the rows of a sweep's point differ from those that the current code makes."""
-    identity = key.partition("-")[0]
-    tasks = {task.key.identity: task for task in swept.tasks()}
-    task = tasks.get(identity)
-    if task is None:
-        yield f"{swept.path} has a point that the configuration has not"
+    """How stored settings of one task differ from their fresh rows."""
+    names = ["calibration", "passes", "replicate"]
+    shared = [getattr(settings[0], name) for name in names]
+    rows = table[(table[names] == shared).all(axis=1)]
+    points = [(setting.step, setting.clip) for setting in settings]
+    if not difference(_at(rows, points), fresh, UNCOMPARED)[0]:
         return
-    fresh = swept.measured(task)
+    for setting, point in zip(settings, points, strict=True):
+        text, _ = difference(_at(rows, [point]), _at(fresh, [point]), UNCOMPARED)
+        if text:
+            place = ", ".join(
+                f"{key} {number}" for key, number in setting._asdict().items()
+            )
+            yield f"{path}: {place}: {text}"
+
+
+def _at(table: pd.DataFrame, points: Sequence[tuple[float, float]]) -> pd.DataFrame:
+    """The rows of some steps and clips."""
+    return table[pd.MultiIndex.from_frame(table[POINT]).isin(points)]
+
+
+def _points(swept: SweepRun, keys: Sequence[str]) -> Iterator[str]:
+    """How rows of a sweep's points differ from those that the current code makes."""
+    tasks = {task.key.identity: task for task in swept.tasks()}
     rows = store.read_table(swept.path)
-    seconds = [column for column in fresh if "seconds" in column]
-    stored = rows[rows["config_digest"] == key]
-    text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
-    if text:
-        yield f"{swept.path}: {task.point}, replicate {task.replicate}: {text}"
+    for key in keys:
+        task = tasks.get(key.partition("-")[0])
+        if task is None:
+            yield f"{swept.path} has a point that the configuration has not"
+            continue
+        fresh = swept.measured(task)
+        seconds = [column for column in fresh if "seconds" in column]
+        stored = rows[rows["config_digest"] == key]
+        text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
+        if text:
+            yield f"{swept.path}: {task.point}, replicate {task.replicate}: {text}"
 
 
 def difference(
@@ -586,14 +607,23 @@ def main(options: argparse.Namespace) -> None:
         print("\n".join(notes), end="\n" * len(notes))
     scale = base.scale.folder
     faults_of([lambda: changed(folder, scale, papers, coverage)], coverage, "results")
-    for place, config in enumerate(configs):
-        log.info("  verifying %s, %d of %d", config.paper.name, place + 1, len(configs))
-        count = len(verify(config, options.replay, seed, coverage=coverage))
-        if not options.json:
-            rows = "no rows here" if config.paper.name in clones else "with its rows"
-            print(
-                f"{config.paper.name}: verified, {rows} (seed {seed}): {count} faults"
-            )
+
+    def verified(config: schema.Config) -> tuple[str, Coverage]:
+        log.info("  verifying %s", config.paper.name)
+        own = Coverage(options.partial)
+        verify(config, options.replay, seed, coverage=own)
+        return config.paper.name, own
+
+    covered: dict[str, Coverage] = {}
+    with forked(verified, configs, os.cpu_count() or 1) as papers_verified:
+        for name, own in papers_verified:
+            covered[name] = own
+            rows = "no rows here" if name in clones else "with its rows"
+            text = f"{name}: verified, {rows} (seed {seed}): {len(own.faults)} faults"
+            if not options.json:
+                print(text, flush=True)
+    for name in names:
+        coverage.add(covered[name])
     if not papers:  # pages show products, of which some may be absent by now
         shared_checks: list[Callable[[], Iterator[str]]] = [
             lambda: recheck.pages(base, _differ, coverage),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import os
 import re
@@ -78,10 +79,14 @@ def cores(workflow: Any) -> int:
 
 def _options(command: Sequence[str]) -> Any:
     """What Snakemake's own parser finds; no targets if another program runs."""
+    stems = [PurePath(folder).stem for folder in PurePath(command[0]).parts]
+    return _parsed(*(command[1:] if "snakemake" in stems else ()))
+
+
+@functools.cache
+def _parsed(*words: str) -> Any:
     from snakemake.cli import get_argument_parser
 
-    stems = [PurePath(folder).stem for folder in PurePath(command[0]).parts]
-    words = [*command[1:]] if "snakemake" in stems else []
     return get_argument_parser().parse_known_args(words)[0]
 
 
@@ -262,10 +267,11 @@ def wanted(jobs: Jobs, name: str) -> int:
     """Number of threads of the job ``stage/name``.
 
     They take a ``PIECES``-th of the run for what the job cost in an earlier one, but no
-    less than ``SECONDS``, and as long as its longest part. Of what was not measured, a
-    solve follows from the passes of its settings and the stored entries of its data
-    set, 0 while unknown. A timed run takes ``TIMED_CORES`` threads and uses one, so
-    that nothing beside it slows it down.
+    less than ``SECONDS``, and as long as its longest part; a sweep of few parts takes
+    no more threads than these. Of what was not measured, a solve follows from the
+    passes of its settings and the stored entries of its data set, 0 while unknown. A
+    timed run takes ``TIMED_CORES`` threads and uses one, so that nothing beside it
+    slows it down.
     """
     job = jobs.jobs[name]
     cost = jobs.costs.get(name, {})
@@ -278,6 +284,7 @@ def wanted(jobs: Jobs, name: str) -> int:
     if cost:
         longest = max(seconds(jobs), cost.get("longest_seconds", 0.0))
         count = math.ceil(cost["cpu_seconds"] / longest)
+        count = min(count, int(cost.get("indivisible", count)))
     elif stage == "solve":
         count = math.ceil(math.sqrt(job.work * _entries(jobs, wildcards[1])) / ROOTS)
     elif job.alone:

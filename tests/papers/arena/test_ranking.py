@@ -375,3 +375,23 @@ def test_balance_has_both_methods_and_the_smaller_class(monkeypatch):
     (row,) = tables.balance(None, None).to_dict("records")
     assert (row["auc_metric"], row["auc_tilted"]) == (0.5, 0.8)
     assert row["smaller"] == pytest.approx(0.3) and row["p"] == 10.0
+
+
+def test_means_of_the_same_runs_are_made_once(monkeypatch):
+    runs = table(THREE).assign(excess=lambda rows: rows["mean"], run_seed=1)
+    made = []
+    real = race.means
+    monkeypatch.setattr(
+        race, "means", lambda *given: made.append(given) or real(*given)
+    )
+    first = defaults.means(runs, {"A": "a"})
+    pd.testing.assert_frame_equal(first, real(runs, {"A": "a"}), check_exact=True)
+    assert len(made) == 3  # solvers
+    first.loc[:, "mean"] = 0.0  # a product may change what it is given
+    again = defaults.means(runs[runs["solver"] != "B"], {"A": "a"})
+    others = real(runs[runs["solver"] != "B"], {"A": "a"})
+    pd.testing.assert_frame_equal(again, others, check_exact=True)
+    assert len(made) == 3
+    defaults.means(runs.assign(excess=0.5), {"A": "a"})
+    defaults.means(runs, {"A": "b"})
+    assert len(made) == 3 + 3 + 1

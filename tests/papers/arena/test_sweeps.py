@@ -52,7 +52,7 @@ def test_data_that_cannot_be_had_have_a_row_with_the_reason(config):
 
 
 def test_a_library_without_an_environment_is_a_gap(config, monkeypatch):
-    monkeypatch.setattr(libraries, "environment", lambda *_: ("", "no network"))
+    monkeypatch.setattr(libraries, "environment", lambda _: ("", "no network"))
     rows = sweeps.peers({"problem": "breast_tumours"}, 1, stored(config), [1.0], 2)
     assert [row["solver"] for row in rows] == ["diffprivlib", "interpret"]
     for row in rows:

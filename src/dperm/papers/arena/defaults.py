@@ -9,14 +9,39 @@ from ``WORST`` on count as that, as do refusals. Its runs have no say in the cho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from dperm.benchmark.race import MEAN_KEYS, TRIED, means
+from dperm.benchmark import race
+from dperm.benchmark.race import MEAN_KEYS, TRIED
 from dperm.papers.arena.ranking import LEFT_OUT, WORST
+from dperm.storage.files import digest, digest_rows
 
 SHIPPED = ""  # the setting that a solver is shipped with, which names no value
 CELLS = ["data", "problem", "epsilon"]
+
+
+def means(
+    runs: pd.DataFrame, labels: dict[str, str], keys: Sequence[str] = MEAN_KEYS
+) -> pd.DataFrame:
+    """Means of runs as the race has them, made once for all products.
+
+    Products show other solvers, so that those of each solver are kept by themselves.
+    """
+    solvers = runs.drop_duplicates([*keys])["solver"].to_numpy()
+    tables = []
+    for solver, own in runs.groupby("solver", sort=False):
+        label = {name: labels[name] for name in labels if name == solver}
+        made_of = digest([digest_rows(own), label, *keys])
+        if made_of not in _MEANS:
+            _MEANS[made_of] = race.means(own, label, keys)
+        tables.append(_MEANS[made_of].set_axis(np.flatnonzero(solvers == solver)))
+    return pd.concat(tables).sort_index() if tables else race.means(runs, labels, keys)
+
+
+_MEANS: dict[str, pd.DataFrame] = {}  # by the digest of what they are made of
 
 
 def settings(runs: pd.DataFrame, labels: dict[str, str]) -> pd.DataFrame:

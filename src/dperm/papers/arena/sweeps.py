@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from dperm.benchmark import peers as libraries
@@ -19,8 +18,8 @@ def peers(
     case = case_of(inputs, point)
     drawn = [run_seed % 2**31 for run_seed in seeds_of(seed, fresh)]
     table = []
-    for library in libraries.LIBRARIES.values():
-        python, reason = libraries.environment(Path(inputs.data.dir), library)
+    for name, (python, reason) in libraries.environments().items():
+        library = libraries.LIBRARIES[name]
         if reason:
             gap = {**case.known(library.name), "status": "gap", "reason": reason}
             table.append(gap)

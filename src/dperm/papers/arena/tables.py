@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.benchmark import peers
-from dperm.benchmark.race import REFERENCES, TRIED, TUNINGS, means
+from dperm.benchmark.race import REFERENCES, TRIED, TUNINGS
 from dperm.config.locate import available
 from dperm.data.fetching import describe
 from dperm.estimators import methods
@@ -51,7 +51,7 @@ def outcomes(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     """
     runs = swept[swept["status"] != "unavailable"]
     labels = _labels(runs)
-    table = means(runs[runs["tuning"] != TRIED], labels)
+    table = defaults.means(runs[runs["tuning"] != TRIED], labels)
     fair = defaults.left_out(_with_data(inputs, defaults.settings(runs, labels)))
     return pd.concat([_with_data(inputs, table), fair], ignore_index=True)
 

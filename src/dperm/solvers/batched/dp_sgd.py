@@ -125,6 +125,43 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
                     )
 
 
+@njit(**KERNEL)
+def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
+    """``_steps`` of tiles of one setting each and batches of one, to the same bits.
+
+    Coordinates take the place of settings in vectors.
+    """
+    rows = A[0]
+    _, _, lower, upper = psi
+    _, p = shape
+    for t in range(tiles.shape[0]):
+        setting_constants = constants[t, :, 0]
+        step = setting_constants[0]
+        clip = setting_constants[1]
+        jump = setting_constants[2]
+        threshold = setting_constants[3]
+        shrink = setting_constants[4]
+        w = tiles[t].reshape(-1)[:p]
+        for k in range(batches.shape[0]):
+            i = batches[k, 0]
+            x = rows[i]
+            z = noise[k]
+            bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
+            pull = step * clamp(derivative(margin(x, offset[i], w)), clip * bound)
+            for j in range(p):
+                forward = fused(-z[j], jump, fused(-x[j], pull, w[j]))
+                w[j] = prox(forward, threshold, shrink, lower, upper)
+
+
+@njit(**INLINE)
+def margin(x, offset, w):
+    """The margin of record x, summed in the order of ``margins``."""
+    total = offset
+    for j in range(x.shape[0]):
+        total = fused(x[j], w[j], total)
+    return total
+
+
 @njit(**INLINE)
 def margins(x, offset, W, out):
     """Write the margin of record x in each setting to out."""
@@ -249,6 +286,7 @@ class Run(driver.Run):
     """A batch of DP-SGD; its rows are the weights (p)."""
 
     by_rows = True
+    few = 3  #: settings that are faster one after another than side by side, at most
 
     def set_up(self, settings: BatchedSettings) -> None:
         """Choose the kernel, and tiles that stay in the cache."""
@@ -256,10 +294,15 @@ class Run(driver.Run):
         self.kernel = _steps
         self.width = _TILE_SIZE // self.problem.p // 8 * 8
         self.width = min(_TILE, max(64, self.width))
-        if self.problem.is_sparse:  # coordinates are walked on for many steps at a time
+        if len(settings.step) <= self.few and self.batch == 1:
+            self.kernel = _single_steps
+            self.width = 1
+        if self.problem.is_sparse:  # coordinates walk on for a multiple of four steps
             self.kernel = _sparse_steps
             self.width = 64
-            self.draws = 1 << 21
+            self.draws = self.step_draws * max(
+                12, (1 << 20) // self.step_draws // 4 * 4
+            )
 
     @property
     def batch(self) -> int:

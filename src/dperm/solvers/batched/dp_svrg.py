@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.numerics.compiled import INLINE, KERNEL, clamp, fused
+from dperm.numerics.compiled import KERNEL, clamp, fused
 from dperm.numerics.kernels import njit
 from dperm.privacy.accountants import PUBLISHED
 from dperm.privacy.events import GLOBAL_SMOOTHNESS, Gaussian, Ledger, SampledGaussian
@@ -27,7 +27,7 @@ from dperm.problems.losses import derivative
 from dperm.problems.penalties import prox
 from dperm.problems.problem import Problem
 from dperm.solvers.batched import BatchedSettings, dp_sgd, mean_sensitivity
-from dperm.solvers.batched.dp_sgd import margins
+from dperm.solvers.batched.dp_sgd import margin, margins
 from dperm.solvers.options import positive
 
 _SLOPES = 256  # derivatives of the loss that are computed at once
@@ -162,7 +162,7 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
             high = min(low + _SLOPES, count)
             for k in range(low, high):
                 i = batches[k, 0]
-                slopes[k - low] = _margin(rows[i], offset[i], snapshot)
+                slopes[k - low] = margin(rows[i], offset[i], snapshot)
             for k in range(high - low):
                 slopes[k] = derivative(slopes[k])
             for k in range(low, high):
@@ -170,21 +170,12 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                 x = rows[i]
                 z = noise[k]
                 bound = 1.0 / norms[i] if norms[i] > 0 else 0.0
-                change = derivative(_margin(x, offset[i], W)) - slopes[k - low]
+                change = derivative(margin(x, offset[i], W)) - slopes[k - low]
                 pull = step * clamp(change, clip * bound)
                 for j in range(p):
                     released = fused(x[j], pull, fused(z[j], jump, mu[j]))
                     W[j] = prox(W[j] - released, threshold, shrink, lower, upper)
                     sums[j] += W[j]
-
-
-@njit(**INLINE)
-def _margin(x, offset, w):
-    """The margin of record x, summed in the order of ``margins``."""
-    margin = offset
-    for j in range(x.shape[0]):
-        margin = fused(x[j], w[j], margin)
-    return margin
 
 
 @njit(**KERNEL)
@@ -239,12 +230,13 @@ class Run(dp_sgd.Run):
     """
 
     batch = 1  #: records of a step
+    few = 1
 
     def set_up(self, settings: BatchedSettings) -> None:
         """Find the length of an epoch."""
         super().set_up(settings)
         self.epoch = epoch(self.problem, self.options)
-        self.kernel = _single_steps if len(settings.step) == 1 else _steps
+        self.kernel = _single_steps if self.width == 1 else _steps
 
     def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""
