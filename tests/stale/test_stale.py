@@ -44,8 +44,8 @@ def test_a_section_that_a_key_lacks_is_named(world, base, monkeypatch):
     """The control: privacy is taken out of the key of a run, and of its view."""
     plain = scopes.solved
 
-    def lacking(config):
-        settings = plain(config)
+    def lacking(*arguments):
+        settings = plain(*arguments)
         return settings | dict.fromkeys(["problem.diabetes.privacy"])
 
     monkeypatch.setattr(scopes, "solved", lacking)

@@ -225,7 +225,7 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (TABLE, ("dperm.plotting.tables",)),
     # how seeds are made, which are evaluated and timed, and the digits of numbers
     (settings(), ("dperm.experiments.plan", "/{float(passes)!r}/", "/{passes!r}:")),
-    (SOLVE, ("dperm.experiments.tune", "range(design.fresh)", "range(1)")),
+    (SOLVE, ("dperm.experiments.tune", "= design.fresh", "= 1")),
     (SOLVE, ("dperm.experiments.plan", '("tune", 0)', '("tune", 1)')),
     (TIMES, ("dperm.experiments.stages", "count = min(", "count = 1 + min(")),
     (RATES, ("dperm.experiments.stages", '"sweep", config.paper.name', '"swept", ""')),

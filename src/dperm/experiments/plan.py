@@ -100,7 +100,7 @@ class Design:
     #: evaluation
     replicates: int
     fresh: int
-    most: int  #: fresh runs of settings that are level with the best, at most
+    most: int  #: fresh runs of a setting at most
     race: bool  #: whether only the best of the first replicate run in the others
     stop_above: float | None  #: as in a paper's ``runs``, where only the best run again
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``

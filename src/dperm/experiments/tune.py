@@ -99,9 +99,9 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
 def evaluated(job: SolverJob, design: Design) -> pd.DataFrame:
     """Rows of the best settings on fresh seeds, one per seed and checkpoint.
 
-    Every chosen setting runs as often as the paper says; those that tie with the best
-    go on, twice as often each time, until the standard error of their mean error is
-    below ``PRECISE`` of it, or the largest number of runs is reached.
+    Every chosen setting runs as often as the paper says, and then twice as often each
+    time, until the standard error of its mean error is below ``PRECISE`` of it, or the
+    largest number of runs is reached.
 
     Several run at the same time, so their seconds state the time spent and not the
     speed of an algorithm, which ``timing`` measures.
@@ -113,9 +113,8 @@ def evaluated(job: SolverJob, design: Design) -> pd.DataFrame:
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.names, reason, status="diverged")
     table = collect(job, tasks)
-    level = _ties(job)
     for again in later:
-        vague = [pair for pair in _vague(table) if pair in level]
+        vague = _vague(table)
         if not vague:
             break
         tasks = fresh_tasks(job, design, again)
@@ -127,16 +126,6 @@ def evaluated(job: SolverJob, design: Design) -> pd.DataFrame:
 def _pair(task: Task) -> tuple[str, float]:
     """Calibration and passes of a task."""
     return task.calibration.calibration, float(task.passes)
-
-
-def _ties(job: SolverJob) -> set[tuple[str, float]]:
-    """Calibrations and passes of the best settings, and of those that tie with them."""
-    tuned = store.read_table(job.folder / "tune.parquet")
-    level = ties(best(tuned))[["calibration", "passes"]]
-    return {
-        (str(calibration), float(passes))
-        for calibration, passes in level.itertuples(index=False)
-    }
 
 
 def _vague(table: pd.DataFrame) -> list[tuple[str, float]]:
@@ -165,7 +154,7 @@ def tuning_tasks(job: SolverJob, design: Design) -> Iterator[Task]:
 
 
 def rounds(design: Design) -> Iterator[range]:
-    """Replicates of the fresh runs of all settings, then of those that may follow."""
+    """Replicates of the first fresh runs, then of those that may follow."""
     done = 0
     following = design.fresh
     while done < following:
