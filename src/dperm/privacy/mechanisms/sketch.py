@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy  # loads scipy.stats where a price is found, and not before
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.special import gammaincc
 
 from dperm.privacy.accountants.pld import NODES, Profile, chorded
@@ -82,7 +82,7 @@ def sketch_delta(
 @lru_cache(maxsize=256)
 def _chi_squared(freedom: int) -> tuple[Array, Array]:
     """Nodes and weights of a chi-squared law, evenly spaced in the logarithm."""
-    law = stats.chi2(freedom)
+    law = scipy.stats.chi2(freedom)
     log_nodes = np.linspace(
         math.log(law.ppf(1e-32)), math.log(law.isf(1e-32)), QUADRATURE
     )
@@ -94,7 +94,7 @@ def _chi_squared(freedom: int) -> tuple[Array, Array]:
 @lru_cache(maxsize=1)
 def _normal() -> tuple[Array, Array]:
     z = np.linspace(-13.0, 13.0, QUADRATURE)
-    weights = stats.norm.pdf(z)
+    weights = scipy.stats.norm.pdf(z)
     return z, weights / weights.sum()
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from dperm.privacy.events import Event, Gaussian, Ledger
 from dperm.privacy.mechanisms.sketch import GaussianSketch
@@ -63,7 +63,7 @@ def known(scaled: Scaled, R: float, eigenvalue: np.ndarray, event: Event) -> np.
 
     It fails with probability at most ``DELTA_SHARE`` delta.
     """
-    margin = R**2 + float(norm.isf(DELTA_SHARE * scaled.delta)) * event.scale
+    margin = R**2 - float(ndtri(DELTA_SHARE * scaled.delta)) * event.scale
     return np.maximum(eigenvalue[0] - margin, 0.0)
 
 
