@@ -104,7 +104,8 @@ def test_labels_that_are_numbers_are_these_numbers(make):
     (pd.Categorical(NAMES), "category"), (NAMES, "<U3"), (NAMES.tolist(), "list"),
     (pa.array(NAMES.tolist()), "string"),
     (pd.Series(pd.date_range("2020", periods=N)), "datetime64"), ({1.0, 2.0}, "set"),
-    (iter(B), "iterator"), (B.astype(complex), "complex"), (sparse.csr_array(B), "csr"),
+    (iter(B), "iterator"), (B.astype(complex), "complex"),
+    (sparse.csr_array(B[:, None]), "csr"),
     (b"abc", "bytes"), (None, "NoneType"), ({"y": B}, "dict"),
 ])  # fmt: skip
 def test_labels_that_are_no_numbers_are_refused_by_their_type(y, kind):

@@ -249,7 +249,7 @@ def test_a_seed_that_is_none_is_refused_by_its_name(seed):
 
 @pytest.mark.parametrize("solver", ["objective_perturbation", "approximate_minima"])
 def test_no_hessian_is_made_of_many_columns(solver):
-    wide = sparse.random_array((N, 100_000), density=1e-5, format="csc", rng=0)
+    wide = sparse.random(N, 100_000, density=1e-5, format="csc", random_state=0)
     with pytest.raises(ValueError, match="100001 x 100001 matrix: 5000 features"):
         classifier(solver).fit(wide, Y)
     assert classifier("auto").fit(wide, Y).solver_ == "dp_gd"

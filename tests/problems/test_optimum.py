@@ -108,7 +108,7 @@ def test_a_minimum_of_zero_is_refused(case):
 def test_a_ridge_on_many_sparse_features_is_certified():
     """Its Hessian would have 4500 x 4500 entries; by hand it is solved in the dual."""
     rng, n, l2 = np.random.default_rng(4), 60, 0.05
-    X = sparse.random_array((n, 4500), density=0.01, rng=rng, format="csc")
+    X = sparse.random(n, 4500, density=0.01, random_state=rng, format="csc")
     y = rng.standard_normal(n)
     found = optimum.solve(build("many", X, y, "least_squares", Penalty(l2=l2)))
     gram = (X @ X.T).toarray()
