@@ -120,10 +120,12 @@ def outside_law() -> pd.DataFrame:
 def main() -> None:
     """Print the counts and what they count, and write the table."""
     print(outside_law()[["problem", "algorithm", "passes", "mean"]].to_string())
-    every = [setting for paper_name in TABLES for setting in settings_of(paper_name)]
-    every.sort(key=lambda each: each[0].problem.n * each[0].problem.p * each[2].passes)
+    settings = [setting for paper_name in TABLES for setting in settings_of(paper_name)]
+    settings.sort(
+        key=lambda each: each[0].problem.n * each[0].problem.p * each[2].passes
+    )
     rows = []
-    for setting in tqdm(every[:COUNT]):
+    for setting in tqdm(settings[:COUNT]):
         rows.append(checked(*setting))
         table = with_chances(pd.DataFrame(rows))
         store.write_text(Path("results/intervals.csv"), table.to_csv(index=False))

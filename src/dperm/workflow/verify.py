@@ -383,8 +383,10 @@ def _replayed(
     for run, name, which in sorted(
         random.Random(seed).sample(settings, count), key=str
     ):
-        unit = () if run is None else (which.calibration, which.passes, which.replicate)
-        together.setdefault((run, name, *unit), []).append(which)
+        batch: tuple[Any, ...] = ()
+        if run is not None:
+            batch = (which.calibration, which.passes, which.replicate)
+        together.setdefault((run, name, *batch), []).append(which)
     for (run, name, *_), chosen in together.items():
         coverage.count("settings", REMADE, len(chosen))
         try:
