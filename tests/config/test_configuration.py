@@ -172,7 +172,7 @@ FILES = [
     (DPCD, "problems", ["calfornia_raw"], "mean california_raw"),
     (DPCD, "problems", [], "problems: .*found none"),
     (DPCD, "problems", ["diabetes", "diabetes"], "problems: .*found diabetes twice"),
-    (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected a mapping of axes"),
+    (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected axes passes, step, cl"),
     (DPCD, "runs", {"dp_sg": {"grid": {}}}, "did you mean dp_sgd"),
     (DPCD, "runs.dp_cd.problems", [], "runs.dp_cd.problems: .*found nothing"),
     (DPCD, "runs.dp_cd.problems", ["log1"], "runs.dp_cd.problems: expected one of"),

@@ -111,7 +111,13 @@ def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     Raises ConfigError if there is no such function, or it does not take the options.
     """
     spec = getattr(paper, collection)[name]
-    place = place_of(paper.name, collection, spec.function, f"{collection}.{name}")
+    try:
+        place = place_of(paper.name, collection, spec.function, f"{collection}.{name}")
+    except ConfigError as error:
+        if functions(f"dperm.papers.{paper.name}.{collection}"):
+            raise
+        own = f"conf/paper/{paper.name}/{collection}.py"
+        raise ConfigError(f"{error}; {own} has no function") from error
     module, _, function = place.partition(":")
     where = f"conf/{group_file('paper', paper.name)}: {collection}.{name}.options"
     takes = functions(module)[function]

@@ -487,9 +487,9 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except SyntaxError as error:
         place = f"{path}:{error.lineno}"
-        raise ConfigError(f"{place}: expected Python, found {error.msg}") from error
+        raise ConfigError(f"{place}: not valid Python: {error.msg}") from error
     except ValueError as error:  # of bytes that no text has
-        raise ConfigError(f"{path}: expected Python, found {error}") from error
+        raise ConfigError(f"{path}: not valid Python: {error}") from error
 
 
 @functools.cache
