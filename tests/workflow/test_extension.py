@@ -16,6 +16,7 @@ import pytest
 from changing import edit
 from commands import dperm, in_turn, python
 from documentation.test_commands import lines, run, shortened
+from dperm import cli
 from dperm.config import locate
 from dperm.config.config import compose
 from dperm.config.locate import ConfigError
@@ -95,6 +96,16 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match=r"'half': .*no attribute 'Options'"):
         configured.solver(compose(["solver=noisy_gd", "solver.algorithm=half"]).solver)
     sys.modules.pop("half")
+    edit(mine / "noisy_gd.py", "def steps(problem, passes, options)", "def steps(p, q)")
+    with pytest.raises(
+        ConfigError, match=r"noisy_gd.py: steps: expected .*found .p, q"
+    ):
+        configured.solver(compose(["solver=noisy_gd"]).solver)
+    (mine / "free.py").write_text("def epsilon(ledger, delta):\n    return 'none'\n")
+    with pytest.raises(
+        ConfigError, match=r"free.py: epsilon: expected a number, found"
+    ):
+        compose(["paper=mine", "paper.calibrations=[free]"])
     monkeypatch.setenv("DPERM_CONF", str(mine / "conf"))
     monkeypatch.chdir(tmp_path)
     assert compose(["solver=noisy_gd"]).solver.label == "Noisy GD"
@@ -140,22 +151,6 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
         said = dperm(stage, "problem=yields", "solver=noisy_gd", "paper=mine").stderr
         assert "yields: left out, its data are unavailable" in said
         assert "missing" in said and "dperm fetch problem=yields" in said
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
-    [
-        ("solver/noisy_gd", "name: noisy_gd", "name: gd", "name: expected noisy_gd"),
-        ("paper/mine/paper", "name: mine", "name: yours",
-         "name: expected mine, found 'your"),
-        ("paper/mine/paper", "function: trajectories", "function: trajectory",
-         "figures.errors.function: expected one of"),
-    ],
-)  # fmt: skip
-def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):
-    edit(mine / f"conf/{file}.yaml", old, new, 1)
-    with pytest.raises(ConfigError, match=rf"conf/{file}\.yaml: .*{said}"):
-        run_table(["mine"], ["scale=smoke"])
 
 
 @pytest.mark.parametrize(
@@ -356,6 +351,22 @@ def test_an_option_that_does_not_apply_is_refused(mine, words, message):
     done = dperm(words[0], "problem=yields", *words[1:])
     assert done.returncode == 2 and message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("draws: 1000", "draw: 1000", "rounds.options: expected one of .*mean draws"),
+        (", draws: 1000", "", "rounds.options.draws: expected a value, found none"),
+        ("rounds         # of s", "round  # of s", "rounds.function: .*mean rounds"),
+        ("grid: {releases: [1, 4, 16, 64], rule: [split, composed]}", "smoke: true",
+         "sweeps.rounds.grid: expected axes of any names"),
+    ],
+)  # fmt: skip
+def test_a_stage_refuses_what_its_function_does_not_take(example, old, new, message):
+    edit(example("sixth") / "conf/paper/tiny/paper.yaml", old, new, 1)
+    with pytest.raises(SystemExit, match=message):
+        cli.run_stage(cli.COMMANDS["sweep"], ["paper=tiny", "scale=smoke"])
 
 
 @pytest.mark.parametrize("name", ["audit", "own", "smoke", "shared"])
