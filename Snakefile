@@ -24,6 +24,8 @@ try:
     JOBS.costs = manifest.costs(JOBS.folder)
     PAPERS = JOBS.papers
     helpers.refuse_unmade(sys.argv, JOBS)
+    if is_main:
+        helpers.refuse_own_claims(sys.argv, PAPERS, OVERRIDES)
 except ConfigError as error:
     sys.exit(str(error))
 except Exception as error:  # of a module of one's own, which was read or imported
