@@ -423,6 +423,8 @@ def message_of(error: Exception) -> str:
     where = own_place(error)
     if isinstance(error, locate.ConfigError):
         return f"dperm: {error}{where}"
+    if isinstance(error, SyntaxError):
+        return f"dperm: {error.filename}:{error.lineno}: not valid Python: {error.msg}"
     if isinstance(error, OSError | RuntimeError | ValueError):
         return f"{error_name}: {error}{where}"
     if isinstance(error, ModuleNotFoundError) and extras.which(error.name):
@@ -436,11 +438,11 @@ def own_place(error: BaseException) -> str:
 
     It is one outside of this package, of Python and of what is installed.
     """
-    text = "".join(traceback.format_tb(error.__traceback__))
+    text = "".join(traceback.format_exception(error))  # with its causes
     place = ""
-    folders = (str(Path(__file__).parent), sys.prefix, sys.base_prefix)
-    # A process that was forked sends its traceback as the text of the cause.
-    for file, line, function in FRAME.findall(f"{text}{error.__cause__ or ''}"):
+    package = str(Path(__file__).parent)
+    folders = (package, str(locate.home() / "Snakefile"), sys.prefix, sys.base_prefix)
+    for file, line, function in FRAME.findall(text):
         path = Path(file)
         if path.is_file() and not any(path.is_relative_to(top) for top in folders):
             place = f" ({file}:{line}, in {function})"

@@ -22,6 +22,7 @@ from dperm.config.config import compose
 from dperm.config.locate import ConfigError
 from dperm.experiments import checks as configured
 from dperm.experiments import digests, inputs
+from dperm.privacy import accountants
 from dperm.storage import source_code
 from dperm.workflow.jobs import compose as run_table
 from weekly import variants
@@ -42,7 +43,9 @@ def example(tmp_path, monkeypatch):
     monkeypatch.delenv("DPERM_CONF", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield copied
-    sys.modules.pop("noisy_gd", None)
+    for name in ("noisy_gd", "zcdp"):
+        sys.modules.pop(name, None)
+    accountants.place.cache_clear()
 
 
 @pytest.fixture
@@ -96,16 +99,6 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match=r"'half': .*no attribute 'Options'"):
         configured.solver(compose(["solver=noisy_gd", "solver.algorithm=half"]).solver)
     sys.modules.pop("half")
-    edit(mine / "noisy_gd.py", "def steps(problem, passes, options)", "def steps(p, q)")
-    with pytest.raises(
-        ConfigError, match=r"noisy_gd.py: steps: expected .*found .p, q"
-    ):
-        configured.solver(compose(["solver=noisy_gd"]).solver)
-    (mine / "free.py").write_text("def epsilon(ledger, delta):\n    return 'none'\n")
-    with pytest.raises(
-        ConfigError, match=r"free.py: epsilon: expected a number, found"
-    ):
-        compose(["paper=mine", "paper.calibrations=[free]"])
     monkeypatch.setenv("DPERM_CONF", str(mine / "conf"))
     monkeypatch.chdir(tmp_path)
     assert compose(["solver=noisy_gd"]).solver.label == "Noisy GD"
@@ -123,6 +116,53 @@ def test_a_change_of_its_code_is_seen(mine):
     assert tuning() == before
     edit(path, "2.0 * settings.clip", "4.0 * settings.clip")
     assert all(new != old for new, old in zip(tuning(), before, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("passes, options", "passes", r"yaml: .*noisy_gd.py: steps: expected .*passes"),
+        ("def advance", "def move", r"noisy_gd.py: Run.advance: expected a method"),
+        ("def ledger", "def ledgers", "noisy_gd.yaml: .* no attribute 'ledger'"),
+        ("    return Ledger", "    Ledger", "noisy_gd.py fails on small data: 'None"),
+        ("algorithm: noisy", "options: {a: 1}\nalgorithm: noisy", "a: expected none"),
+    ],
+)
+def test_a_slip_in_a_solver_is_named(mine, old, new, message):
+    is_module = "algorithm" not in old
+    edit(
+        mine / ("noisy_gd.py" if is_module else "conf/solver/noisy_gd.yaml"),
+        old,
+        new,
+        1,
+    )
+    solver = compose(["solver=noisy_gd"]).solver
+    with pytest.raises(ConfigError, match=message):
+        configured.solver(solver)
+        configured.check_ledger(solver)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "ledger, delta",
+            "ledger",
+            r"zcdp.py: epsilon: expected .* ledger, delta, fou",
+        ),
+        (
+            "    return rho",
+            "    rho",
+            r"zcdp.py: epsilon: expected a number, found None",
+        ),
+        ("return rho", "return math.nan * rho", "expected a number, found nan"),
+        ("def epsilon", "def eps", r"'zcdp': expected epsilon\(ledger, delta\)"),
+    ],
+)
+def test_a_slip_in_an_accountant_is_named(mine, old, new, message):
+    edit(Path(shutil.copy(EXAMPLES / "accountant/zcdp.py", mine)), old, new, 1)
+    with pytest.raises(ConfigError, match=f"calibrations.0.: .*{message}"):
+        compose(["paper=mine", "paper.calibrations=[zcdp]"])
 
 
 def test_an_error_in_it_says_where(mine):

@@ -147,7 +147,7 @@ def _calibration(name: str) -> None:
         epsilon = accountant.epsilon(ONE_RELEASE, 1e-6)
     except Exception:  # it may refuse; an error is told with its line where it is used
         return
-    if not isinstance(epsilon, Real):
+    if not isinstance(epsilon, Real) or epsilon != epsilon:
         raise ValueError(f"{where}: expected a number, found {epsilon!r}")
 
 

@@ -67,6 +67,8 @@ def solver(section: schema.Solver) -> None:
         module = registry.load(section.algorithm)
         types = get_type_hints(module.Options)
         for key, option in section.options.items():
+            if not types:
+                raise ValueError(f"options.{key}: expected none: it has no options")
             validation.check(option, types.get(key, Any), f"options.{key}")
             if isinstance(option, float) and not math.isfinite(option):
                 raise ValueError(f"options.{key}: expected a finite number")
@@ -81,6 +83,10 @@ def _check_calls(module: ModuleType) -> None:
     for name, words in CALLED.get(registry.family(module), {}).items():
         where = f"{module.__file__}: {name}"
         validation.check_call(getattr(module, name), where, words.split())
+    for name in ("advance", "setting_constants", "draw"):
+        code = getattr(getattr(module.Run, name, None), "__code__", None)
+        if code is not None and "NotImplementedError" in code.co_names:
+            raise ValueError(f"{module.__file__}: Run.{name}: expected a method, found none")
 
 
 def check_ledger(section: schema.Solver) -> None:
