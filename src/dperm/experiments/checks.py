@@ -86,7 +86,9 @@ def _check_calls(module: ModuleType) -> None:
     for name in ("advance", "setting_constants", "draw"):
         code = getattr(getattr(module.Run, name, None), "__code__", None)
         if code is not None and "NotImplementedError" in code.co_names:
-            raise ValueError(f"{module.__file__}: Run.{name}: expected a method, found none")
+            raise ValueError(
+                f"{module.__file__}: Run.{name}: expected a method, found none"
+            )
 
 
 def check_ledger(section: schema.Solver) -> None:

@@ -288,7 +288,7 @@ def forget() -> None:
 def functions(module: str) -> dict[str, ast.arguments]:
     """The public functions of a module with their arguments, without importing it."""
     path = _path(module)
-    body = []
+    body: list[ast.stmt] = []
     if path is not None:
         with _naming(path):
             body = ast.parse(path.read_text(encoding="utf-8")).body

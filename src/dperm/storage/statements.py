@@ -269,8 +269,9 @@ def _mentioned(
     """The names of the module in a statement; ``used_by`` has those of definitions."""
     subtrees = [node]
     names = set[str]()
-    is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
-    if is_definition and (node.name, node.lineno) in used_by:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef) and (
+        (node.name, node.lineno) in used_by
+    ):
         names |= used_by[node.name, node.lineno]
         subtrees = [*node.decorator_list]
         if isinstance(node, ast.FunctionDef):
