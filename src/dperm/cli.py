@@ -438,14 +438,16 @@ def own_place(error: BaseException) -> str:
 
     It is one outside of this package, of Python and of what is installed.
     """
-    text = "".join(traceback.format_exception(error))  # with its causes
     place = ""
     package = str(Path(__file__).parent)
     folders = (package, str(locate.home() / "Snakefile"), sys.prefix, sys.base_prefix)
-    for file, line, function in FRAME.findall(text):
-        path = Path(file)
-        if path.is_file() and not any(path.is_relative_to(top) for top in folders):
-            place = f" ({file}:{line}, in {function})"
+    # A forked process sends its traceback as the text of the cause.
+    for text in (str(error.__cause__), "".join(traceback.format_exception(error))):
+        frames = [] if place else FRAME.findall(text)
+        for file, line, function in frames:
+            path = Path(file)
+            if path.is_file() and not any(path.is_relative_to(top) for top in folders):
+                place = f" ({file}:{line}, in {function})"
     if place and SMALL_SEED.search(str(error)):
         place += ": seeds are below 2^63, and seed % 2**32 is small enough"
     return place

@@ -29,9 +29,10 @@ def folder(tmp_path, monkeypatch):
 def cache(tmp_path, monkeypatch):
     """An empty folder of caches."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kept._folder.cache_clear()
+    forget = kept._folder.cache_clear
+    forget()
     yield tmp_path
-    kept._folder.cache_clear()
+    forget()
 
 
 def test_an_answer_is_found_once_for_its_arguments_source_and_python(folder):
