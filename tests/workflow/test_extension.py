@@ -8,6 +8,7 @@ figure, table and claims; ``adassp`` one that compares methods over data sets;
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -21,7 +22,7 @@ from dperm.config import locate
 from dperm.config.config import compose
 from dperm.config.locate import ConfigError
 from dperm.experiments import checks as configured
-from dperm.experiments import digests, inputs
+from dperm.experiments import digests, inputs, products, stages
 from dperm.privacy import accountants
 from dperm.storage import source_code
 from dperm.workflow.jobs import compose as run_table
@@ -43,8 +44,11 @@ def example(tmp_path, monkeypatch):
     monkeypatch.delenv("DPERM_CONF", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield copied
-    for name in ("noisy_gd", "zcdp"):
+    papers = [name for name in sys.modules if name.startswith("dperm.papers.tiny")]
+    for name in ("noisy_gd", "zcdp", *papers):
         sys.modules.pop(name, None)
+    if papers:
+        source_code.forget()
     accountants.place.cache_clear()
 
 
@@ -433,6 +437,25 @@ def test_a_reserved_name_of_an_axis_is_refused(example, axes, message):
 
 
 # --- a paper --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("sweeps", "return {", "row = {", "rounds: expected a row, .*found nothing"),
+        ("sweeps", "return {", "return 1.0, {", "expected a row, .* found a tuple"),
+        ("sweeps", '"noise": noise', '"noise": seen', "number or a text in noise"),
+        ("figures", "return drawing", "drawing", "rounds: expected a .*found nothing"),
+        ("figures", "xscale", "xscal", r"figures.py: rounds: its picture .* 'xscal'"),
+        ("tables", "return pd.DataFrame(rows)", "return rows", "Frame, found a list"),
+    ],
+)
+def test_what_a_papers_function_returns_is_checked(example, file, old, new, message):
+    edit(example("sixth") / f"conf/paper/tiny/{file}.py", old, new, 1)
+    config = replace(compose(["paper=tiny", "scale=smoke"]), product="rounds")
+    with pytest.raises(ValueError, match=message):
+        for stage in (stages.sweep, products.figure, products.table):
+            stage(config)
 
 
 def test_a_paper_of_five_files_runs_and_is_judged(example):

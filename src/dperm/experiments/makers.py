@@ -105,6 +105,13 @@ def called(
     return function(**taken, **options)
 
 
+def unlike(function: Callable[..., Any], words: str, outcome: Any) -> ValueError:
+    """The error of a function that returns something else than a paper's has to."""
+    file = inspect.getsourcefile(function)
+    seen = "nothing" if outcome is None else f"a {type(outcome).__name__}"
+    return ValueError(f"{file}: {function.__name__}: expected {words}, found {seen}")
+
+
 def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     """``module:function`` of a figure, a table or a sweep, whose options are checked.
 
