@@ -11,7 +11,7 @@ results can also edit a manifest, so further checks look at the numbers:
 - these give the verdicts, and verdicts and tables give the report and all pages,
 - data, optima and ledgers have their digests, and ledgers their prices,
 - settings and points of sweeps chosen at random are run again and must give their rows.
-  If a share q of the rows is forged, k of them miss all with probability (1 - q)^k.
+  If a share q of the batches is forged, k of them miss all with probability (1 - q)^k.
 
 What is absent is a fault, unless a part is asked for or a paper has no rows at all, as
 in a clone. Then files, intervals, verdicts and pages are checked.
@@ -24,6 +24,7 @@ import functools
 import importlib
 import json
 import logging
+import math
 import os
 import random
 import re
@@ -56,7 +57,8 @@ from dperm.workflow.options import SHARE
 log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
-MAX_REMADE = 20  # at most so many after a run
+MAX_REMADE = 20  # about so many after a run
+TOGETHER = 8  # settings of a batch that are run again
 IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a setting and not its result. They are filled in again whenever
 # settings are read, but stored with the rows of sweeps, where they are compared.
@@ -355,12 +357,18 @@ def _replayed(
 ) -> Iterator[str]:
     """Run a random choice of settings and points of sweeps again."""
     folder = Path(config.output.results, config.paper.name)
-    settings = _settings(config.paper, folder)
-    asked = max(1, round(share * len(settings)))
-    count = min(len(settings), asked)
+    batches: dict[tuple[Any, ...], list[Any]] = {}
+    for run, name, which in _settings(config.paper, folder):
+        task: tuple[Any, ...] = ()
+        if run is not None:
+            task = (which.calibration, which.passes, which.replicate)
+        batches.setdefault((run, name, *task), []).append(which)
+    total = sum(map(len, batches.values()))
     if is_new:
-        count = min(count, MAX_REMADE)
-    coverage.count("settings", UNCHECKABLE, len(settings) - count)
+        share = min(share, MAX_REMADE / max(total, 1))
+    chosen_batches = _chosen(batches, share, random.Random(seed))
+    count = sum(map(len, chosen_batches.values()))
+    coverage.count("settings", UNCHECKABLE, total - count)
 
     @functools.cache
     def load(*run: str) -> tuple[SolverJob, plan.Design]:
@@ -379,15 +387,7 @@ def _replayed(
     def stored(path: Path) -> pd.DataFrame:
         return store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
 
-    together: dict[tuple[Any, ...], list[Any]] = {}  # what one batch makes
-    for run, name, which in sorted(
-        random.Random(seed).sample(settings, count), key=str
-    ):
-        batch: tuple[Any, ...] = ()
-        if run is not None:
-            batch = (which.calibration, which.passes, which.replicate)
-        together.setdefault((run, name, *batch), []).append(which)
-    for (run, name, *_), chosen in together.items():
+    for (run, name, *_), chosen in chosen_batches.items():
         coverage.count("settings", REMADE, len(chosen))
         try:
             if run is None:
@@ -400,6 +400,25 @@ def _replayed(
                 yield from _differing(path, stored(path), fresh, chosen)
         except UnavailableError:
             yield f"{run[0]}: its data are not here, so no setting of it is run again"
+
+
+def _chosen(
+    batches: dict[tuple[Any, ...], list[Any]], share: float, chance: random.Random
+) -> dict[tuple[Any, ...], list[Any]]:
+    """Settings of some batches, each of which is run at once; at least one.
+
+    Every setting has the chance ``share``. A batch that is chosen runs ``TOGETHER`` of
+    its settings, because one costs nearly as much as they do.
+    """
+    chosen = {}
+    for batch, settings in batches.items():
+        size = max(min(len(settings), TOGETHER), math.ceil(share * len(settings)))
+        if chance.random() * size < share * len(settings):
+            chosen[batch] = chance.sample(settings, size)
+    if batches and not chosen:
+        batch = chance.choice([*batches])
+        chosen[batch] = [chance.choice(batches[batch])]
+    return chosen
 
 
 def _not_replayed(
