@@ -60,14 +60,16 @@ def read(text: str, is_outside: bool) -> tuple[list[Row], list[Row]]:
     """
     used_by = _globals(text)
     body = []
-    parts = []
+    by_name = []
     for node in _tree(text, is_outside).body:
         row = _row(node, used_by)
         body.append(row)
         inner_nodes = [*_parts(node)]
         is_several = len(inner_nodes) > 1
-        parts += [_row(part, used_by) for part in inner_nodes] if is_several else [row]
-    return body, parts
+        by_name += (
+            [_row(part, used_by) for part in inner_nodes] if is_several else [row]
+        )
+    return body, by_name
 
 
 def _row(node: ast.stmt, used_by: Mapping[tuple[str, int], frozenset[str]]) -> Row:
