@@ -2,7 +2,7 @@
 
 Every comparison is taken in turns within this run, and the median of the turns is
 printed, because machines drift. Weights of a kernel and of its reference must agree to
-rounding first. Writes ``results/bench.md`` as well.
+rounding first. Writes ``results/bench.md`` as well, which the manifest notes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench import batched, frank_wolfe, full_batch, growth, single_pass
 from bench.shared import ROUNDING, TURNS
 from dperm.solvers import registry
 from dperm.storage import files as store
-from dperm.workflow.manifest import machine
+from dperm.workflow import manifest
 
 HEAD = ("solver", "kernel", "problem", "ours", "C", "ours / C")
 
@@ -50,7 +50,7 @@ def report() -> str:
          growth.table(), growth.HEAD),
     ]  # fmt: skip
     parts = [
-        f"Machine: {machine()}; {store.versions()}.",
+        f"Machine: {manifest.machine()}; {store.versions()}.",
         f"Seconds are those of one thread, and of {TURNS} turns the median. C is "
         "compiled by GCC with -O3 -march=native -ffast-math. Before the clock starts, "
         "the weights of ours and of C are compared: they differ by at most "
@@ -69,4 +69,6 @@ if __name__ == "__main__":
     with threadpool_limits(1):
         text = report()
     print(text)
-    store.write_text(Path("results/bench.md"), text)
+    page = Path("results/bench.md")
+    store.write_text(page, text)
+    manifest.note(page.parent, [page])
