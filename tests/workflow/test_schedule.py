@@ -59,8 +59,8 @@ def test_the_page_has_the_minutes_of_the_run_in_git(minutes):
 
 @pytest.mark.xfail(
     strict=True,
-    reason="the run in Git cost 7,145 CPU seconds: 60 minutes on two cores, 5.4 on 32 with "
-    "68 % of them busy",
+    reason="the run in Git cost 7,145 CPU seconds: 60 minutes on two cores, 5.4 on 32 "
+    "with 68 % of them busy",
 )
 def test_all_of_the_run_in_git_takes_forty_minutes_on_two_cores(minutes):
     assert minutes[2][0] <= 40
