@@ -19,7 +19,8 @@ from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, silent
 
 COUNT = 100  # steps, as in the paper
 BOUND = 4.0  # on entries and labels
-NOISE = replace(silent(COUNT), index_scale=0.01, sketch_scale=0.1)
+# As large as the gradient's entries, so that both decide which vertex is taken.
+NOISE = replace(silent(COUNT), index_scale=0.0005, sketch_scale=0.1)
 
 
 def cases() -> Iterator[Case]:
