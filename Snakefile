@@ -5,6 +5,7 @@
 HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow/
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import time
+from dperm.cli import message_of
 from dperm.config.locate import ConfigError, available
 from dperm.workflow import manifest, warm
 from dperm.workflow import workflow as helpers
@@ -23,8 +24,12 @@ try:
     JOBS.costs = manifest.costs(JOBS.folder)
     PAPERS = JOBS.papers
     helpers.refuse_unmade(sys.argv, JOBS)
+    if is_main:
+        helpers.refuse_own_claims(sys.argv, PAPERS, OVERRIDES)
 except ConfigError as error:
     sys.exit(str(error))
+except Exception as error:  # of a module of one's own, which was read or imported
+    sys.exit(message_of(error))
 
 if is_main:
     helpers.backdate_data(JOBS)
@@ -41,6 +46,8 @@ onstart:  # the kernel frees the lock, however this process ends
         claims.refuse(PAPERS, OVERRIDES)
     except (RuntimeError, ConfigError) as error:
         raise WorkflowError(str(error))
+    except Exception as error:
+        raise WorkflowError(message_of(error))
     helpers.write_specs(JOBS, OVERRIDES)
     # With a limit on their rate every ended job leaves a timer that fires each second.
     workflow.scheduler.job_rate_limiter = None

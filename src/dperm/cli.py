@@ -122,6 +122,12 @@ OWN_OUTPUT = re.compile(
 JSON = "--json"  # of PRINTED: print what is written
 CLAIMS = "report.claims:write"
 PRINTED = (CLAIMS, "experiments.auditing:audit")  # whose rows --json prints
+# Functions of stages that call functions of a paper, of these collections.
+MADE = {
+    "experiments.stages:sweep": "sweeps",
+    "experiments.products:figure": "figures",
+    "experiments.products:table": "tables",
+}
 REFUSED = 2  # exit code
 OPTION = re.compile(r"--[A-Za-z][\w-]*")
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
@@ -131,6 +137,8 @@ CORES_VALUE = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 TOPS = ("figures/", "results/")
+FRAME = re.compile(r'File "(.+)", line (\d+), in (\S+)')  # of a traceback as text
+SMALL_SEED = re.compile(r"2\*\*32|4294967295")  # in what libraries say of a seed
 STAGE_HELP = """{what}
 
 Groups, one of each (group=name):
@@ -314,6 +322,8 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 
                 checks.problem(made.problem)
                 checks.solver(made.solver)
+            if command.function in MADE:
+                _check_functions(made, MADE[command.function])
             try:
                 written = _noted(command, made)
             except SystemExit as ended:
@@ -342,6 +352,14 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
             composition.application(job)()
+
+
+def _check_functions(config: Any, collection: str) -> None:
+    """Refuse functions of a paper that are not there, or do not take their options."""
+    from dperm.experiments import makers
+
+    for name in makers.chosen(config.paper, collection, config.product):
+        makers.entry_of(config.paper, collection, name)
 
 
 def as_json(path: Path) -> str:
@@ -395,16 +413,18 @@ def _refusing() -> Iterator[None]:
 def _ending(error: Exception) -> SystemExit:
     """How a failure ends the command: a refused word or configuration with code 2."""
     if isinstance(error, locate.ConfigError):
-        return RefusedCommandError(_message(error))
-    return SystemExit(_message(error))
+        return RefusedCommandError(message_of(error))
+    return SystemExit(message_of(error))
 
 
-def _message(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Message of a failed stage: one line, or several where the error has them."""
     error_name = type(error).__name__
     where = own_place(error)
     if isinstance(error, locate.ConfigError):
         return f"dperm: {error}{where}"
+    if isinstance(error, SyntaxError):
+        return f"dperm: {error.filename}:{error.lineno}: not valid Python: {error.msg}"
     if isinstance(error, OSError | RuntimeError | ValueError):
         return f"{error_name}: {error}{where}"
     if isinstance(error, ModuleNotFoundError) and extras.which(error.name):
@@ -419,11 +439,17 @@ def own_place(error: BaseException) -> str:
     It is one outside of this package, of Python and of what is installed.
     """
     place = ""
-    folders = (str(Path(__file__).parent), sys.prefix, sys.base_prefix)
-    for frame in traceback.extract_tb(error.__traceback__):
-        path = Path(frame.filename)
-        if path.is_file() and not any(path.is_relative_to(top) for top in folders):
-            place = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
+    package = str(Path(__file__).parent)
+    folders = (package, str(locate.home() / "Snakefile"), sys.prefix, sys.base_prefix)
+    # A forked process sends its traceback as the text of the cause.
+    for text in (str(error.__cause__), "".join(traceback.format_exception(error))):
+        frames = [] if place else FRAME.findall(text)
+        for file, line, function in frames:
+            path = Path(file)
+            if path.is_file() and not any(path.is_relative_to(top) for top in folders):
+                place = f" ({file}:{line}, in {function})"
+    if place and SMALL_SEED.search(str(error)):
+        place += ": seeds are below 2^63, and seed % 2**32 is small enough"
     return place
 
 

@@ -262,6 +262,8 @@ def load(**changed):
         ({"estimate": 'at(algoritm="A")'}, "did you mean algorithm"),
         ({"estimate": "meen"}, "'meen' is no column of fresh (did you mean mean?)"),
         ({"estimate": "att()"}, "expected one of at, slope"),
+        ({"estimate": 'slope("mean", mean)'}, 'slope: y: expected "mean" in quotes'),
+        ({"figure": "a"}, "figure: expected table: figures/a, the figure's data"),
         ({"estimate": 'fewer("x")'}, "estimate: fewer: missing a required argument"),
         ({"only": "epoch >= 1"}, "only: 'epoch' is no column"),
         ({"null": "open('x')"}, "null: "),

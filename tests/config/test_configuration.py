@@ -172,7 +172,7 @@ FILES = [
     (DPCD, "problems", ["calfornia_raw"], "mean california_raw"),
     (DPCD, "problems", [], "problems: .*found none"),
     (DPCD, "problems", ["diabetes", "diabetes"], "problems: .*found diabetes twice"),
-    (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected a mapping of axes"),
+    (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected axes passes, step, cl"),
     (DPCD, "runs", {"dp_sg": {"grid": {}}}, "did you mean dp_sgd"),
     (DPCD, "runs.dp_cd.problems", [], "runs.dp_cd.problems: .*found nothing"),
     (DPCD, "runs.dp_cd.problems", ["log1"], "runs.dp_cd.problems: expected one of"),
@@ -252,20 +252,23 @@ def test_two_data_sets_of_one_name(conf):
         jobs.compose(["dpcd"], ["scale=smoke"])
 
 
-def test_files_that_are_broken_empty_or_missing_are_named(conf, monkeypatch):
-    path = conf / "problem/diabetes.yaml"
-    kept = path.read_bytes()
-    path.write_text("name: [diabetes\n")
-    with pytest.raises(ConfigError, match=r"diabetes.yaml: not valid YAML: .*line 2"):
-        compose(["problem=diabetes"])
-    path.write_bytes(kept)
-    for file in ("dataset/diabetes", "problem/diabetes", "scale/smoke", DPCD[:-5]):
-        path = conf / f"{file}.yaml"
-        kept = path.read_bytes()
-        path.write_text("# nothing\n")
-        with pytest.raises(ConfigError, match=rf"conf/{file}.yaml: .*name"):
-            jobs.compose(["dpcd"], ["scale=smoke"])
-        path.write_bytes(kept)
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("problem/diabetes", "name: [diabetes\n", "not valid YAML: .*line 2"),
+        ("dataset/diabetes", "# nothing\n", "expected keys and values, name first"),
+        ("problem/diabetes", "", "expected keys and values, name first"),
+        ("scale/smoke", "- a\n", "expected keys and values, name first"),
+        (DPCD[:-5], "# nothing\n", "expected keys and values, name first"),
+    ],
+)
+def test_a_file_that_is_broken_or_empty_is_named(conf, file, text, message):
+    (conf / f"{file}.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=rf"conf/{file}.yaml: {message}"):
+        jobs.compose(["dpcd"], ["scale=smoke"])
+
+
+def test_a_folder_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("DPERM_CONF", "/nothing")
     with pytest.raises(ConfigError, match=r"DPERM_CONF: .*nothing: expected a folder"):
         compose([])

@@ -8,6 +8,7 @@ import pytest
 
 from commands import python
 from dperm import cli
+from dperm.numerics.parallel import forked
 
 OWN = {
     "name": "own", "loss": "least_squares", "penalty": {"l1": 0},
@@ -49,6 +50,16 @@ def test_whatever_a_stage_raises_is_one_line(monkeypatch, error, said):
     monkeypatch.setenv("DPERM_DEBUG", "1")
     with pytest.raises(type(error)):
         cli.run_stage(cli.COMMANDS["fetch"], ["problem=diabetes"])
+
+
+def test_an_error_in_a_forked_process_says_where():
+    def fail(_):
+        raise ValueError("Seed must be between 0 and 2**32 - 1")
+
+    with forked(fail, [1, 2], 2) as outcomes, pytest.raises(ValueError) as caught:
+        next(outcomes)
+    place = cli.own_place(caught.value)
+    assert re.search(r"test_said.py:\d+, in fail\): .* seed % 2\*\*32 is small", place)
 
 
 def hide(project, *names):

@@ -46,10 +46,14 @@ def made(config, tmp_path, monkeypatch):
 def test_claims_that_cannot_be_read_are_refused_before_a_run(tmp_path, monkeypatch):
     claims.refuse(PAPERS, [])
     monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
-    (tmp_path / "claims.yaml").write_text(yaml.safe_dump([CLAIM | {"kind": "rumour"}]))
-    claims.refuse([], [])
-    with pytest.raises(ConfigError, match=r"claims\.yaml: claim 1: kind: .*'rumour'"):
-        claims.refuse(["dpcd"], [])
+    slips = {"kind": "rumour", "table": "figures/figre1"}
+    for key, slip in slips.items():
+        (tmp_path / "claims.yaml").write_text(yaml.safe_dump([CLAIM | {key: slip}]))
+        claims.refuse([], [])
+        with pytest.raises(
+            ConfigError, match=rf"claims\.yaml: claim 1: {key}: .*'{slip}'"
+        ):
+            claims.refuse(["dpcd"], [])
 
 
 def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):

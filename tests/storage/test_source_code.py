@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from commands import python
+from dperm.names import ConfigError
 from dperm.storage import source_code
 from weekly import variants
 
@@ -109,6 +110,11 @@ def test_an_entry_that_is_not_there_is_refused(mine):
     for entry in ("mine.core:doubel", "mine.nowhere", "nothing.at:all"):
         with pytest.raises(source_code.UnknownNameError, match=entry.partition(":")[0]):
             source_code.digest(entry)
+    mine("core.py", "def area(r):", "def area(r)")
+    with pytest.raises(
+        ConfigError, match=r"core.py:12: not valid Python: expected ':'"
+    ):
+        source_code.digest("mine.core:area")
 
 
 def test_a_module_says_of_itself_one_of_three_words():

@@ -8,6 +8,7 @@ figure, table and claims; ``adassp`` one that compares methods over data sets;
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -16,11 +17,13 @@ import pytest
 from changing import edit
 from commands import dperm, in_turn, python
 from documentation.test_commands import lines, run, shortened
+from dperm import cli
 from dperm.config import locate
 from dperm.config.config import compose
 from dperm.config.locate import ConfigError
 from dperm.experiments import checks as configured
-from dperm.experiments import digests, inputs
+from dperm.experiments import digests, inputs, products, stages
+from dperm.privacy import accountants
 from dperm.storage import source_code
 from dperm.workflow.jobs import compose as run_table
 from weekly import variants
@@ -41,7 +44,12 @@ def example(tmp_path, monkeypatch):
     monkeypatch.delenv("DPERM_CONF", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield copied
-    sys.modules.pop("noisy_gd", None)
+    papers = [name for name in sys.modules if name.startswith("dperm.papers.tiny")]
+    for name in ("noisy_gd", "zcdp", *papers):
+        sys.modules.pop(name, None)
+    if papers:
+        source_code.forget()
+    accountants.place.cache_clear()
 
 
 @pytest.fixture
@@ -114,6 +122,53 @@ def test_a_change_of_its_code_is_seen(mine):
     assert all(new != old for new, old in zip(tuning(), before, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("passes, options", "passes", r"yaml: .*noisy_gd.py: steps: expected .*passes"),
+        ("def advance", "def move", r"noisy_gd.py: Run.advance: expected a method"),
+        ("def ledger", "def ledgers", "noisy_gd.yaml: .* no attribute 'ledger'"),
+        ("    return Ledger", "    Ledger", "noisy_gd.py fails on small data: 'None"),
+        ("algorithm: noisy", "options: {a: 1}\nalgorithm: noisy", "a: expected none"),
+    ],
+)
+def test_a_slip_in_a_solver_is_named(mine, old, new, message):
+    is_module = "algorithm" not in old
+    edit(
+        mine / ("noisy_gd.py" if is_module else "conf/solver/noisy_gd.yaml"),
+        old,
+        new,
+        1,
+    )
+    solver = compose(["solver=noisy_gd"]).solver
+    with pytest.raises(ConfigError, match=message):
+        configured.solver(solver)
+        configured.check_ledger(solver)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "ledger, delta",
+            "ledger",
+            r"zcdp.py: epsilon: expected .* ledger, delta, fou",
+        ),
+        (
+            "    return rho",
+            "    rho",
+            r"zcdp.py: epsilon: expected a number, found None",
+        ),
+        ("return rho", "return math.nan * rho", "expected a number, found nan"),
+        ("def epsilon", "def eps", r"'zcdp': expected epsilon\(ledger, delta\)"),
+    ],
+)
+def test_a_slip_in_an_accountant_is_named(mine, old, new, message):
+    edit(Path(shutil.copy(EXAMPLES / "accountant/zcdp.py", mine)), old, new, 1)
+    with pytest.raises(ConfigError, match=f"calibrations.0.: .*{message}"):
+        compose(["paper=mine", "paper.calibrations=[zcdp]"])
+
+
 def test_an_error_in_it_says_where(mine):
     path = mine / "noisy_gd.py"
     lines = path.read_text().splitlines()
@@ -140,22 +195,6 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
         said = dperm(stage, "problem=yields", "solver=noisy_gd", "paper=mine").stderr
         assert "yields: left out, its data are unavailable" in said
         assert "missing" in said and "dperm fetch problem=yields" in said
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
-    [
-        ("solver/noisy_gd", "name: noisy_gd", "name: gd", "name: expected noisy_gd"),
-        ("paper/mine/paper", "name: mine", "name: yours",
-         "name: expected mine, found 'your"),
-        ("paper/mine/paper", "function: trajectories", "function: trajectory",
-         "figures.errors.function: expected one of"),
-    ],
-)  # fmt: skip
-def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):
-    edit(mine / f"conf/{file}.yaml", old, new, 1)
-    with pytest.raises(ConfigError, match=rf"conf/{file}\.yaml: .*{said}"):
-        run_table(["mine"], ["scale=smoke"])
 
 
 @pytest.mark.parametrize(
@@ -358,6 +397,22 @@ def test_an_option_that_does_not_apply_is_refused(mine, words, message):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("draws: 1000", "draw: 1000", "rounds.options: expected one of .*mean draws"),
+        (", draws: 1000", "", "rounds.options.draws: expected a value, found none"),
+        ("rounds         # of s", "round  # of s", "rounds.function: .*mean rounds"),
+        ("grid: {releases: [1, 4, 16, 64], rule: [split, composed]}", "smoke: true",
+         "sweeps.rounds.grid: expected axes of any names"),
+    ],
+)  # fmt: skip
+def test_a_stage_refuses_what_its_function_does_not_take(example, old, new, message):
+    edit(example("sixth") / "conf/paper/tiny/paper.yaml", old, new, 1)
+    with pytest.raises(SystemExit, match=message):
+        cli.run_stage(cli.COMMANDS["sweep"], ["paper=tiny", "scale=smoke"])
+
+
 @pytest.mark.parametrize("name", ["audit", "own", "smoke", "shared"])
 def test_a_reserved_name_of_a_paper_is_refused(example, name):
     folder = example("sixth") / "conf/paper"
@@ -382,6 +437,25 @@ def test_a_reserved_name_of_an_axis_is_refused(example, axes, message):
 
 
 # --- a paper --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("sweeps", "return {", "row = {", "rounds: expected a row, .*found nothing"),
+        ("sweeps", "return {", "return 1.0, {", "expected a row, .* found a tuple"),
+        ("sweeps", '"noise": noise', '"noise": seen', "number or a text in noise"),
+        ("figures", "return drawing", "drawing", "rounds: expected a .*found nothing"),
+        ("figures", "xscale", "xscal", r"figures.py: rounds: its picture .* 'xscal'"),
+        ("tables", "return pd.DataFrame(rows)", "return rows", "Frame, found a list"),
+    ],
+)
+def test_what_a_papers_function_returns_is_checked(example, file, old, new, message):
+    edit(example("sixth") / f"conf/paper/tiny/{file}.py", old, new, 1)
+    config = replace(compose(["paper=tiny", "scale=smoke"]), product="rounds")
+    with pytest.raises(ValueError, match=message):
+        for stage in (stages.sweep, products.figure, products.table):
+            stage(config)
 
 
 def test_a_paper_of_five_files_runs_and_is_judged(example):

@@ -21,25 +21,9 @@ from dperm.workflow import jobs
 
 @pytest.fixture(scope="module", autouse=True)
 def read_once():
-    """The tree of a text, and what is in its statements, are kept by ``forget``."""
-    trees = {}
-    parse, path_of = source_code._tree.__wrapped__, source_code._path
-    statement_of = functools.cache(source_code._statement.__wrapped__)
-
-    @functools.cache
-    def tree(module):
-        text = path_of(module).read_text()
-        if (module, text) not in trees:
-            trees[module, text] = parse(module)
-        return trees[module, text]
-
-    def statement(node):
-        return statement_of(node)
-
-    statement.cache_clear = lambda: None
+    """What a text holds is kept by ``forget``."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source_code, "_tree", tree)
-        patch.setattr(source_code, "_statement", statement)
+        patch.setattr(source_code, "READ", functools.cache(source_code.READ))
         source_code.forget()
         yield
     source_code.forget()

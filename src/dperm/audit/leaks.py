@@ -40,7 +40,13 @@ def refuse_leaks(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
     if unchecked:
         log.warning("solver %s is not held to its ledger: %s", name, unchecked)
         return
-    leak = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
+    try:
+        leak = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
+    except (AttributeError, TypeError) as error:  # as of a ledger that is None
+        file = registry.load(algorithm).__file__
+        raise ConfigError(
+            f"solver {name}: {file} fails on small data: {error}"
+        ) from error
     if leak:
         raise LeakError(
             f"solver {name}: {leak}; once conf/solver/{name}.yaml names it, "

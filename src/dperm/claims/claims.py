@@ -173,6 +173,9 @@ def load(
 
 def made(claim_entry: Any) -> Claim:
     """A claim of an entry. Raises ValueError that names the key."""
+    if isinstance(claim_entry, dict) and "figure" in claim_entry:
+        name = claim_entry["figure"]
+        raise ValueError(f"figure: expected table: figures/{name}, the figure's data")
     check(claim_entry, Claim)
     claim = Claim(**claim_entry)
     for name, reading in claim.readings.items():
@@ -206,11 +209,14 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     for key, message in texts + [("null", null) for null in claim.nulls]:
         if isinstance(message, str) and message:
             try:
-                read += [
-                    (key, *read_column) for read_column in words.compiled(message).reads
-                ]
+                expression = words.compiled(message)
             except ValueError as error:
                 raise ValueError(f"{key}: {error}") from None
+            read += [(key, *read_column) for read_column in expression.reads]
+            for argument, name in expression.unquoted:
+                if name not in axes:
+                    text = f'expected "{name}" in quotes, found {name}'
+                    raise ValueError(f"{key}: {argument}: {text}")
     free = {name for _, name, table_name in read if not table_name} & axes | {
         "estimate"
     }

@@ -340,6 +340,8 @@ class Expression:
     #: columns, each with its table; "" is the claim's own table, or the whole table.
     #: Arguments of proofs are in the table ``PROOFS``
     reads: tuple[tuple[str, str], ...]
+    #: arguments of words that are texts, and the names in their places
+    unquoted: tuple[tuple[str, str], ...] = ()
 
 
 def evaluated(expression: str | float, words: Words) -> Any:
@@ -359,6 +361,7 @@ def compiled(expression: str) -> Expression:
     except SyntaxError as error:
         raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
     reads: list[tuple[str, str]] = []
+    unquoted: list[tuple[str, str]] = []
     words = set()
     for node in ast.walk(tree):
         if not isinstance(node, ALLOWED):
@@ -366,9 +369,11 @@ def compiled(expression: str) -> Expression:
         if isinstance(node, ast.Call):
             words.add(node.func)
             reads += _called(node)
+            unquoted += _unquoted(node)
         elif isinstance(node, ast.Name) and node not in words:
             reads.append((node.id, ""))
-    return Expression(compile(tree, expression, "eval"), tuple(reads))
+    code = compile(tree, expression, "eval")
+    return Expression(code, tuple(reads), tuple(unquoted))
 
 
 def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
@@ -397,3 +402,18 @@ def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
         yield from ((name, PROOFS) for name in texts)
     if table_name:
         yield "", table_name
+
+
+def _unquoted(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """Names where the call of a word takes a text; a group may have one of each."""
+    word = ast.unparse(call.func)
+    takes = inspect.signature(getattr(Words, word)).parameters
+    names = [name for name in takes if name != "self"]
+    keywords = {str(argument.arg): argument.value for argument in call.keywords}
+    for name, argument in {
+        **dict(zip(names, call.args, strict=False)),
+        **keywords,
+    }.items():
+        is_text = name in takes and takes[name].annotation == "str"
+        if is_text and isinstance(argument, ast.Name):
+            yield f"{word}: {name}", argument.id

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from numbers import Real
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,8 +20,9 @@ from pydantic_core import PydanticCustomError
 
 from dperm.config import grid
 from dperm.config.locate import available, conf_file, group_file
-from dperm.config.validation import UNKNOWN, check, one_of, quoted
+from dperm.config.validation import UNKNOWN, check, check_call, one_of, quoted
 from dperm.privacy import accountants as calibrations
+from dperm.privacy.events import Gaussian, Ledger
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
 GIVEN = ""  # in place of a value that every YAML gives
@@ -44,6 +47,7 @@ SOURCES = {  # origins of sources to their keys; members may be left out
     "sklearn": ("loader",),
     "synthetic": ("generator", "options"),
 }
+ONE_RELEASE = Ledger((Gaussian(1.0, 1.0, 1, "1", "an example"),))
 QUANTITIES = ("errors", "deviations", "counts", "seconds")  # that a paper prints
 
 
@@ -88,7 +92,13 @@ def _each_once(words: Sequence[Any]) -> None:
             raise ValueError(f"expected each of them once, found {word} twice")
 
 
+def _given(spec: Any, names: str) -> None:
+    if spec in (GIVEN, None):
+        raise ValueError(f": expected axes {names}, each with its values, found none")
+
+
 def _run(spec: Any) -> None:
+    _given(spec, ", ".join(grid.AXES))
     points = grid.points(spec, "")
     for axis in grid.AXES:
         for number in grid.values(points, axis):
@@ -96,6 +106,7 @@ def _run(spec: Any) -> None:
 
 
 def _swept(spec: Any) -> None:
+    _given(spec, "of any names")
     points = grid.points(spec, "", axes=None)
     for axis in sorted(RESERVED_AXES & {name for point in points for name in point}):
         raise ValueError(
@@ -125,6 +136,21 @@ def _category(word: Any) -> None:
         raise ValueError(f"expected text or a number, found {text}{quoted(word)}")
 
 
+def _calibration(name: str) -> None:
+    place = calibrations.place(name)
+    if name in calibrations.PLACES:
+        return
+    accountant = import_module(place)
+    where = f"{accountant.__file__}: epsilon"
+    check_call(accountant.epsilon, where, ("ledger", "delta"))
+    try:
+        epsilon = accountant.epsilon(ONE_RELEASE, 1e-6)
+    except Exception:  # it may refuse; an error is told with its line where it is used
+        return
+    if not isinstance(epsilon, Real) or epsilon != epsilon:
+        raise ValueError(f"{where}: expected a number, found {epsilon!r}")
+
+
 Flag = Annotated[bool, Strict()]
 Whole = Annotated[int, Strict()]
 Natural = Annotated[int, Strict(), Field(ge=0)]
@@ -138,7 +164,7 @@ Folder = Annotated[str, matching("[A-Za-z0-9_-]*", "letters, digits, _ and -")]
 Name = Annotated[Folder, Field(min_length=1)]
 Category = Annotated[Any, same(_category)]
 Axis = Annotated[str, among(*grid.AXES)]
-Calibration = Annotated[str, same(calibrations.place)]
+Calibration = Annotated[str, same(_calibration)]
 Names = Annotated[list[str], same(_each_once)]
 ProblemName = Annotated[str, named("problem")]
 ProblemNames = Annotated[list[ProblemName], same(_each_once)]

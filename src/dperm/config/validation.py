@@ -9,6 +9,7 @@ found. Checks that need solvers, losses or papers' code are in
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import math
 import re
@@ -25,6 +26,7 @@ from dperm.names import expected
 IN_KEYS = "nothing"  # a key has the settings that come out of it
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
 PLAIN = ("map", "seq", "str", "int", "float", "bool", "null")  # tags of a YAML file
+BY_KEYWORD = ("workers", "total")  # arguments that are passed by their names
 UNKNOWN = "unknown_key"  # type of the errors of a section's keys
 Where = str | Callable[[Sequence[Any]], str]
 
@@ -141,6 +143,28 @@ def _path(value: Any, location: Iterable[Any]) -> list[Any]:
             continue
         path.append(step)
     return path
+
+
+# --- functions ------------------------------------------------------------------------
+
+
+def check_call(function: Callable[..., Any], where: str, names: Sequence[str]) -> None:
+    """Refuse a function that does not take arguments of these names, in this order.
+
+    Raises ValueError; ``where`` begins its text.
+    """
+    keywords = {name: name for name in names if name in BY_KEYWORD}
+    try:
+        takes = inspect.signature(function)
+    except ValueError:  # of compiled code
+        return
+    try:
+        takes.bind(*(name for name in names if name not in BY_KEYWORD), **keywords)
+    except TypeError as error:
+        raise ValueError(
+            f"{where}: expected to be called with {', '.join(names)}, found {takes}: "
+            f"{error}"
+        ) from error
 
 
 # --- names ----------------------------------------------------------------------------

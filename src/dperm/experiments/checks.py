@@ -6,6 +6,7 @@ They run before a stage computes, and for all sections of the run table.
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -17,6 +18,20 @@ from dperm.data.fetching import check_dataset
 from dperm.experiments.capabilities import kept_sparse, obstacle
 from dperm.problems import losses
 from dperm.solvers import registry
+
+# What functions of a solver are called with, by its family.
+CALLED = {
+    "batched": {
+        "steps": "problem passes options",
+        "ledger": "problem count noise_multiplier options calibration",
+        "bytes_per_setting": "problem",
+        "Run": "problem settings streams options workers total",
+    },
+    "full_batch": {
+        "refuses": "options scaled",
+        "ledger": "scaled noise_multiplier options",
+    },
+}
 
 
 def problem(section: schema.ProblemSection) -> None:
@@ -46,18 +61,34 @@ def problem(section: schema.ProblemSection) -> None:
 
 
 def solver(section: schema.Solver) -> None:
-    """Refuse an unknown algorithm, or options that it does not have."""
+    """Refuse an unknown algorithm, what cannot be called, or options that it lacks."""
     where = f"conf/solver/{section.name}.yaml"
     try:
         module = registry.load(section.algorithm)
         types = get_type_hints(module.Options)
         for key, option in section.options.items():
+            if not types:
+                raise ValueError(f"options.{key}: expected none: it has no options")
             validation.check(option, types.get(key, Any), f"options.{key}")
             if isinstance(option, float) and not math.isfinite(option):
                 raise ValueError(f"options.{key}: expected a finite number")
         registry.make_options(module, section.options)
+        _check_calls(module)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def _check_calls(module: ModuleType) -> None:
+    """Refuse functions of a solver that cannot be called as its family's are."""
+    for name, words in CALLED.get(registry.family(module), {}).items():
+        where = f"{module.__file__}: {name}"
+        validation.check_call(getattr(module, name), where, words.split())
+    for name in ("advance", "setting_constants", "draw"):
+        code = getattr(getattr(module.Run, name, None), "__code__", None)
+        if code is not None and "NotImplementedError" in code.co_names:
+            raise ValueError(
+                f"{module.__file__}: Run.{name}: expected a method, found none"
+            )
 
 
 def check_ledger(section: schema.Solver) -> None:

@@ -105,13 +105,26 @@ def called(
     return function(**taken, **options)
 
 
+def unlike(function: Callable[..., Any], words: str, outcome: Any) -> ValueError:
+    """The error of a function that returns something else than a paper's has to."""
+    file = inspect.getsourcefile(function)
+    seen = "nothing" if outcome is None else f"a {type(outcome).__name__}"
+    return ValueError(f"{file}: {function.__name__}: expected {words}, found {seen}")
+
+
 def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     """``module:function`` of a figure, a table or a sweep, whose options are checked.
 
     Raises ConfigError if there is no such function, or it does not take the options.
     """
     spec = getattr(paper, collection)[name]
-    place = place_of(paper.name, collection, spec.function, f"{collection}.{name}")
+    try:
+        place = place_of(paper.name, collection, spec.function, f"{collection}.{name}")
+    except ConfigError as error:
+        if functions(f"dperm.papers.{paper.name}.{collection}"):
+            raise
+        own = f"conf/paper/{paper.name}/{collection}.py"
+        raise ConfigError(f"{error}; {own} has no function") from error
     module, _, function = place.partition(":")
     where = f"conf/{group_file('paper', paper.name)}: {collection}.{name}.options"
     takes = functions(module)[function]

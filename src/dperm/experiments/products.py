@@ -114,12 +114,20 @@ def _made(
     call = functools.partial(makers.called, maker, product.options, passed)
     reason = _nothing_ran(sweeps)
     if collection == "tables":
-        return None, pd.DataFrame({"reason": [reason]}) if reason else call()
+        rows = pd.DataFrame({"reason": [reason]}) if reason else call()
+        if not isinstance(rows, pd.DataFrame):
+            raise makers.unlike(maker, "a pandas.DataFrame", rows)
+        return None, rows
     from dperm.plotting import drawing
 
-    if reason:
-        return drawing.made(drawing.missing(reason))
-    return drawing.made(call())
+    content = drawing.missing(reason) if reason else call()
+    if not isinstance(content, drawing.Picture | tuple):
+        raise makers.unlike(maker, "a dperm.plotting.drawing.Picture", content)
+    try:
+        return drawing.made(content)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        place = f"{inspect.getsourcefile(maker)}: {maker.__name__}"
+        raise ValueError(f"{place}: its picture cannot be drawn: {error}") from error
 
 
 def _nothing_ran(sweeps: Sequence[pd.DataFrame]) -> str:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -378,7 +379,16 @@ class SweepRun:
                 "folder": self.folder,
                 "inputs": self.inputs,
             }
-            return makers.called(self.function, self._options(point), passed)
+            outcome = makers.called(self.function, self._options(point), passed)
+        rows = outcome if isinstance(outcome, list) else [outcome]
+        if not rows or not all(isinstance(row, dict) for row in rows):
+            words = "a row, as {'error': 0.1}, or a list of rows"
+            raise makers.unlike(self.function, words, outcome)
+        for column, cell in chain.from_iterable(row.items() for row in rows):
+            if isinstance(cell, list | dict | set | np.ndarray):
+                words = f"a number or a text in {column}"
+                raise makers.unlike(self.function, words, cell)
+        return outcome
 
 
 def _size(task: SweepTask) -> float:

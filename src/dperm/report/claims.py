@@ -37,12 +37,13 @@ from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.config import paper_file
 from dperm.config.locate import ConfigError
+from dperm.config.validation import one_of
 from dperm.experiments import makers, results
 from dperm.numerics.intervals import t_quantile
 from dperm.report import texts
 from dperm.storage import files as store
 from dperm.storage.files import write_csv
-from dperm.storage.source_code import functions
+from dperm.storage.source_code import functions, source
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ CLAIM_COLUMNS = (
     *("defence", "misprint"),
 )
 PRINTED = "published/"  # a printed table, as it is
+FIGURES = "figures/"  # the data of a figure
 MAX_LISTED = 2  # most groups that a reason lists
 
 
@@ -106,14 +108,22 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
 
     for paper in texts.papers(configuration.settings(overrides)):
         if paper.name in names:
-            load(paper, unknown)
+            whole = configuration.read("paper", paper.name)  # a small scale makes less
+            known = [*whole.tables, *(f"{FIGURES}{name}" for name in whole.figures)]
+            for number, claim in enumerate(load(paper, unknown), 1):
+                for name in read_by(claim):
+                    one_of(f"{file_of(paper)}: claim {number}: table", name, known)
 
 
 def arguments(paper: str) -> dict[str, Callable[..., Any]]:
     """The arguments of proofs by name: a paper's own, then those of all papers."""
     functions_by_name: dict[str, Callable[..., Any]] = {}
     for name in makers.modules(paper, "proofs"):
-        module = importlib.import_module(name)
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:  # the claims of other papers are judged
+            text = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{source(name)}: {text}") from error
         functions_by_name = {
             function: getattr(module, function) for function in functions(name)
         } | functions_by_name
@@ -122,8 +132,8 @@ def arguments(paper: str) -> dict[str, Callable[..., Any]]:
 
 def path_of(paper: str, output: schema.Output, name: str) -> Path:
     """Path of the table of that name; ``figures/x`` is the data of a figure."""
-    if name.startswith("figures/"):
-        stem = name.removeprefix("figures/")
+    if name.startswith(FIGURES):
+        stem = name.removeprefix(FIGURES)
         return Path(output.figures, paper, f"{stem}.csv")
     return Path(output.results, paper, f"{name}.csv")
 

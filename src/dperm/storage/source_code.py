@@ -30,9 +30,9 @@ import importlib.util
 import os
 import platform
 import re
-import symtable
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from itertools import chain
@@ -40,6 +40,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dperm
+from dperm.names import ConfigError
+from dperm.storage import statements
+from dperm.storage.kept import Kept
+from dperm.storage.statements import Import, Statement
 
 PACKAGE = Path(dperm.__file__).parent
 IN_KEYS = "nothing"  # keys come out of it
@@ -106,14 +110,10 @@ OPENING = frozenset(
         "__file__",
     )
 )
-DOCUMENTED = frozenset(("__doc__", "getdoc", "getsource", "cleandoc"))
 # Folders beside a user's module that hold no source of numbers.
 ASIDE = frozenset(("conf", "results", "figures", "logs", "data", "build", "docs"))
 MAX_FILES = 5000  # of a folder that counts as a whole
-PURE_LIBRARIES = frozenset(
-    ("functools", "contextlib", "numba", "abc", "dataclasses", "pytest")
-)
-PURE = frozenset(("compiled", "njit", "jit", "vectorize", "cache", "lru_cache"))
+READ = Kept(statements.read)  # a second of all that a run's keys take
 
 
 class UnknownNameError(LookupError):
@@ -194,12 +194,10 @@ def lines(*entries: str) -> dict[Path, set[int]]:
         path = _path(module)
         assert path is not None
         is_whole = not name or is_outside(path)
-        tree = _tree(module) if is_whole else _reached(module, name)
-        nodes: Iterable[Any] = ast.walk(tree)
+        kept = _module(module).body if is_whole else _reached(module, name)
         line_numbers = numbers_of.setdefault(path, set())
-        for node in nodes:
-            if hasattr(node, "lineno"):
-                line_numbers.update(range(node.lineno, node.end_lineno + 1))
+        for first, last in chain.from_iterable(statement.lines for statement in kept):
+            line_numbers.update(range(first, last + 1))
     return numbers_of
 
 
@@ -278,32 +276,9 @@ def _version_of(top: str) -> str:
 def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
     stored: list[Any] = [
-        digest,
-        versions,
-        functions,
-        _reached_code,
-        _code,
-        _reached,
-        _tree,
-    ]
-    stored += [
-        _said,
-        _counts,
-        fields_read,
-        own_words,
-        words,
-        _spec,
-        _path,
-        _further,
-        _version,
-        _version_of,
-        _beside,
-        _globals,
-        _statement,
-        _body,
-        _mentioned_by,
-        _places,
-        _bound,
+        *(digest, versions, functions, fields_read, own_words, words),
+        *(_reached_code, _code, _reached, _module, _places, _said, _counts),
+        *(_spec, _path, _further, _version, _version_of, _beside, _named_files),
     ]
     for cached in stored:
         cached.cache_clear()
@@ -313,7 +288,10 @@ def forget() -> None:
 def functions(module: str) -> dict[str, ast.arguments]:
     """The public functions of a module with their arguments, without importing it."""
     path = _path(module)
-    body = ast.parse(path.read_text(encoding="utf-8")).body if path else []
+    body: list[ast.stmt] = []
+    if path is not None:
+        with _naming(path):
+            body = ast.parse(path.read_text(encoding="utf-8")).body
     definitions = (node for node in body if isinstance(node, ast.FunctionDef))
     return {
         node.name: node.args for node in definitions if not node.name.startswith("_")
@@ -391,22 +369,21 @@ def _code(module: str, name: str = "") -> Code:
     if path is None:
         raise UnknownNameError(f"{module}: no such module")
     outside = is_outside(path)
-    tree = _tree(module)
+    counted = _module(module).body
     if name:
         reached = _reached(module, name)
         if not outside:
-            tree = reached
-    statements = [*map(_statement, tree.body)]
-    strings = _union(statement.strings for statement in statements)
-    attributes = _union(statement.attributes for statement in statements)
-    named_files = _named_files(path, strings)
+            counted = reached
+    strings = _union(statement.strings for statement in counted)
+    attributes = _union(statement.attributes for statement in counted)
+    named_files = {*chain.from_iterable(_named_files(path, word) for word in strings)}
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    uses = {*_uses(statements, package)}
+    uses = {*_uses(counted, package)}
     if outside and not {"site-packages", "dist-packages"} & {*path.parts}:
         uses |= {word for word in strings if is_beside(word)}
-        if _union(statement.names for statement in statements) & OPENING:
+        if _union(statement.names for statement in counted) & OPENING:
             named_files |= _beside(path.parent)
-    text = ", ".join(statement.text for statement in statements)
+    text = ", ".join(statement.text for statement in counted)
     content = hashlib.sha256(f"{_BEFORE}{text}{_AFTER}".encode())
     for file in sorted(named_files):
         content.update(f"\n{file.name} ".encode() + _content(file))
@@ -416,56 +393,6 @@ def _code(module: str, name: str = "") -> Code:
 
 # What ``ast.dump`` writes before and after the statements of a module.
 _BEFORE, _AFTER = ast.dump(ast.Module([ast.Pass()], [])).split(ast.dump(ast.Pass()))
-
-
-class Statement(NamedTuple):
-    """What a top-level statement holds. Many entry points of a module share it."""
-
-    text: str  #: as ``ast.dump`` writes it
-    strings: frozenset[str]
-    names: frozenset[str]  #: and attributes, and what it imports
-    attributes: frozenset[str]  #: each also with the name before it
-    read_of: dict[str, set[str]]  #: names to the attributes that are read of them
-    bare: frozenset[str]  #: names of which more than an attribute is read
-    imports: tuple[ast.Import | ast.ImportFrom, ...]
-
-
-@functools.cache
-def _statement(node: ast.stmt) -> Statement:
-    strings = set[str]()
-    names = set[str]()
-    attributes = set[str]()
-    read_of: dict[str, set[str]] = {}
-    owners = set[int]()
-    plain_names = []
-    imports = []
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name):
-            plain_names.append(inner)
-        elif isinstance(inner, ast.Attribute):
-            owners.add(id(inner.value))
-            names.add(inner.attr)
-            attributes.update(_attribute(inner))
-            if isinstance(inner.value, ast.Name):
-                read_of.setdefault(inner.value.id, set()).add(inner.attr)
-        elif isinstance(inner, ast.Constant):
-            if isinstance(inner.value, str):
-                strings.add(inner.value)
-        elif isinstance(inner, ast.Import | ast.ImportFrom):
-            imports.append(inner)
-            names.update(alias.name for alias in inner.names)
-        elif isinstance(inner, ast.MatchClass):
-            attributes.update(inner.kwd_attrs)
-    names.update(name.id for name in plain_names)
-    return Statement(
-        ast.dump(node),
-        frozenset(strings),
-        frozenset(names),
-        frozenset(attributes),
-        read_of,
-        frozenset(name.id for name in plain_names if id(name) not in owners),
-        tuple(imports),
-    )
 
 
 def _union(parts: Iterable[frozenset[str]]) -> frozenset[str]:
@@ -480,27 +407,6 @@ def _content(file: Path) -> bytes:
         return b""
 
 
-def _attribute(node: ast.Attribute) -> set[str]:
-    """The name of an attribute, also with the name before it: ``title, paper.title``.
-
-    What a ``match`` reads has no name before it.
-    """
-    owner = node.value
-    if isinstance(owner, ast.Attribute):
-        return {node.attr, f"{owner.attr}.{node.attr}"}
-    if isinstance(owner, ast.Name):
-        return {node.attr, f"{owner.id}.{node.attr}"}
-    return {node.attr}
-
-
-def _names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names and attributes in code."""
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    aliases = (node for node in nodes if isinstance(node, ast.alias))
-    return names | {alias.name for alias in aliases}
-
-
 def is_beside(word: str) -> bool:
     """Whether a text names a user's own module, as for ``import_module``."""
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", word):
@@ -510,29 +416,27 @@ def is_beside(word: str) -> bool:
     )
 
 
-def _named_files(path: Path, strings: Iterable[str]) -> set[Path]:
-    """The files that strings of a module name, by paths from its folder.
+@functools.cache
+def _named_files(path: Path, word: str) -> frozenset[Path]:
+    """The files that a string of a module names, by a path from its folder.
 
     A folder is named with all its files. The module's own file is not among them: its
     comments count only where it opens files.
     """
-    named_files: set[Path] = set()
+    if not word or len(word) > 200 or "\n" in word or "\0" in word:
+        return frozenset()
     outside = is_outside(path)
-    for word in strings:
-        if not word or len(word) > 200 or "\n" in word or "\0" in word:
-            continue
-        file = path.parent / word
-        if outside and not file.is_file() and "." in word:
-            file = Path(word)
-        if file.suffix in (".py", ".yaml") and not outside:
-            continue
-        if file == path:
-            continue
-        if file.is_file():
-            named_files.add(file)
-        elif not outside and re.fullmatch(r"\w+_files", word) and file.is_dir():
-            named_files |= {below for below in file.rglob("*") if below.is_file()}
-    return {file for file in named_files if file.suffix != ".pyc"}
+    file = path.parent / word
+    if outside and not file.is_file() and "." in word:
+        file = Path(word)
+    named_files = set[Path]()
+    if file == path or (file.suffix in (".py", ".yaml") and not outside):
+        return frozenset()
+    if file.is_file():
+        named_files.add(file)
+    elif not outside and re.fullmatch(r"\w+_files", word) and file.is_dir():
+        named_files |= {below for below in file.rglob("*") if below.is_file()}
+    return frozenset(file for file in named_files if file.suffix != ".pyc")
 
 
 @functools.cache
@@ -559,232 +463,100 @@ def _beside(folder: Path) -> set[Path]:
     return neighbours
 
 
-@functools.cache
-def _tree(module: str) -> ast.Module:
-    """A module's statements without docstrings.
+class Module(NamedTuple):
+    """The top-level statements of a module."""
 
-    Annotations of plain functions of this package are left out too. A decorator may
-    read them, as ``singledispatch`` does.
-    """
+    body: list[Statement]
+    parts: list[Statement]  #: the same, with one import for each imported name
+
+
+@functools.cache
+def _module(module: str) -> Module:
+    """What a module holds; ConfigError if its text is no module."""
     path = _path(module)
     assert path is not None
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    is_written = any(name in text for name in DOCUMENTED)
-    is_read = is_written and bool(_names([*ast.walk(tree)]) & DOCUMENTED)
-    outside = is_outside(path)
-    for node in _blocks(tree):
-        if isinstance(node, _DOCUMENTED) and not is_read:
-            is_first = ast.get_docstring(node, clean=False) is not None
-            node.body = node.body[is_first:]
-        is_plain = isinstance(node, ast.FunctionDef) and not node.decorator_list
-        if is_plain and not outside:
-            _bare(node)
-    return tree
+    with unwatched, _naming(path):
+        body, parts = READ(path.read_text(encoding="utf-8"), is_outside(path))
+    return Module([Statement(*row) for row in body], [Statement(*row) for row in parts])
 
 
-def _blocks(node: ast.AST) -> Iterator[Any]:
-    """A statement and those in it; expressions hold no definitions."""
-    yield node
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for inner in getattr(node, name, ()):
-            yield from _blocks(inner)
-
-
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _bare(function: Any) -> None:
-    """Leave out the annotations of a function's arguments and result."""
-    function.returns = None
-    for argument in _arguments(function.args):
-        argument.annotation = None
-
-
-def _arguments(signature: ast.arguments) -> list[ast.arg]:
-    starred = [
-        argument
-        for argument in (signature.vararg, signature.kwarg)
-        if argument is not None
-    ]
-    return [*signature.posonlyargs, *signature.args, *signature.kwonlyargs, *starred]
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file whose text cannot be parsed."""
+    try:
+        yield
+    except SyntaxError as error:
+        place = f"{path}:{error.lineno}"
+        raise ConfigError(f"{place}: not valid Python: {error.msg}") from error
+    except ValueError as error:  # of bytes that no text has
+        raise ConfigError(f"{path}: not valid Python: {error}") from error
 
 
 @functools.cache
-def _reached(module: str, name: str) -> ast.Module:
+def _reached(module: str, name: str) -> list[Statement]:
     """The top-level statements of a module that a name reaches within it.
 
     Those that act when the module is imported, as a registration does, are always
     among them. All of them are, if one of them looks up names by texts.
     """
-    body = _body(module)
+    parts = _module(module).parts
     places_of = _places(module)
     if name not in places_of:
         raise UnknownNameError(f"{module}:{name}: no such name")
-    mentioned = _mentioned_by(module)
-    reached = {place for place, node in enumerate(body) if _acts(node)}
-    todo = [name, *chain.from_iterable(mentioned[place] for place in reached)]
+    reached = {place for place, statement in enumerate(parts) if statement.acts}
+    todo = [name, *chain.from_iterable(parts[place].mentioned for place in reached)]
     while todo:
         for place in places_of.get(todo.pop(), ()):
             if place not in reached:
                 reached.add(place)
-                todo += mentioned[place]
-    kept_statements = [body[place] for place in sorted(reached)]
-    if _union(_statement(node).names for node in kept_statements) & REFLECTIVE:
-        return _tree(module)
-    return ast.Module(kept_statements, [])
-
-
-@functools.cache
-def _body(module: str) -> list[ast.stmt]:
-    """The top-level statements of a module, an import of several names as several."""
-    return [*chain.from_iterable(map(_parts, _tree(module).body))]
+                todo += parts[place].mentioned
+    kept = [parts[place] for place in sorted(reached)]
+    is_plain = all(REFLECTIVE.isdisjoint(statement.names) for statement in kept)
+    return kept if is_plain else _module(module).body
 
 
 @functools.cache
 def _places(module: str) -> dict[str, list[int]]:
     """The names that a module's statements bind, each with the places of these."""
     places: dict[str, list[int]] = {}
-    for place, node in enumerate(_body(module)):
-        for name in _bound(node):
+    for place, statement in enumerate(_module(module).parts):
+        for name in statement.bound:
             places.setdefault(name, []).append(place)
     return places
-
-
-@functools.cache
-def _mentioned_by(module: str) -> list[set[str]]:
-    """The names of the module that each of these statements mentions."""
-    inner = _globals(module)
-    return [_mentioned(node, inner) for node in _body(module)]
-
-
-@functools.cache
-def _globals(module: str) -> dict[tuple[str, int], frozenset[str]]:
-    """The names of the module that each top-level function or class uses inside.
-
-    They are by its name and line; names that are local to it are not among them.
-    """
-    path = _path(module)
-    assert path is not None
-    source = path.read_text(encoding="utf-8")
-    tables = symtable.symtable(source, str(path), "exec").get_children()
-    return {
-        (table.get_name(), table.get_lineno()): frozenset(_global_names(table))
-        for table in tables
-    }
-
-
-def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
-    for symbol in table.get_symbols():
-        if symbol.is_global():
-            yield symbol.get_name()
-    for child in table.get_children():
-        yield from _global_names(child)
-
-
-def _acts(node: ast.stmt) -> bool:
-    """Whether a statement does something to others when the module is imported."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return any(not _is_pure(decorator) for decorator in node.decorator_list)
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call)
-    return isinstance(node, ast.For | ast.While | ast.With | ast.AugAssign)
-
-
-def _is_pure(decorator: ast.expr) -> bool:
-    """Whether a decorator changes its function alone."""
-    function = decorator.func if isinstance(decorator, ast.Call) else decorator
-    if isinstance(function, ast.Attribute):
-        library = function.value
-        return isinstance(library, ast.Name) and library.id in PURE_LIBRARIES
-    pure_names = PURE | {"contextmanager", "dataclass", "final", "overload", "wraps"}
-    return isinstance(function, ast.Name) and function.id in pure_names
-
-
-def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
-    """A statement; for an import of several names, one statement for each."""
-    if isinstance(node, ast.Import):
-        yield from (ast.Import([name]) for name in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        names = node.names
-        yield from (ast.ImportFrom(node.module, [alias], node.level) for alias in names)
-    else:
-        yield node
-
-
-@functools.cache
-def _bound(node: ast.stmt) -> set[str]:
-    """The names that a top-level statement binds or changes."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return {node.name}
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return {_local(alias) for alias in node.names}
-    inner = [*ast.walk(node)]
-    defined = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
-    names = {inner_node.name for inner_node in inner if isinstance(inner_node, defined)}
-    names |= {
-        _local(inner_node) for inner_node in inner if isinstance(inner_node, ast.alias)
-    }
-    return names | _mentioned(node)
-
-
-def _local(alias: ast.alias) -> str:
-    return (alias.asname or alias.name).partition(".")[0]
-
-
-def _mentioned(
-    node: ast.AST, inner: dict[tuple[str, int], frozenset[str]] | None = None
-) -> set[str]:
-    """The names of the module in a statement; ``inner`` has those of definitions."""
-    subtrees = [node]
-    names = set[str]()
-    if inner is not None and isinstance(node, ast.FunctionDef | ast.ClassDef):
-        names |= inner[node.name, node.lineno]
-        subtrees = [*node.decorator_list]
-        if isinstance(node, ast.FunctionDef):
-            subtrees += filter(None, node.args.kw_defaults)
-            subtrees += node.args.defaults
-            if node.decorator_list:
-                subtrees += _arguments(node.args)
-                subtrees += filter(None, [node.returns])
-        else:
-            subtrees += [*node.bases, *node.keywords]
-    for subtree in subtrees:
-        name_nodes = [n for n in ast.walk(subtree) if isinstance(n, ast.Name)]
-        names |= {name_node.id for name_node in name_nodes}
-    return names
 
 
 # --- what code imports ----------------------------------------------------------------
 
 
-def _uses(statements: list[Statement], package: str) -> Iterator[str]:
+def _uses(counted: list[Statement], package: str) -> Iterator[str]:
     """Entry points that code may reach by its imports."""
     attributes: dict[str, set[str]] = {}
-    for statement in statements:
+    for statement in counted:
         for name, read in statement.read_of.items():
             attributes.setdefault(name, set()).update(read)
-    bare = _union(statement.bare for statement in statements)
-    for node in chain.from_iterable(statement.imports for statement in statements):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                local = _local(alias)
-                is_whole = local in bare or (alias.asname is None and "." in alias.name)
-                names = None if is_whole else attributes.get(local, set())
-                yield from _of_module(alias.name, names)
+    bare = _union(statement.bare for statement in counted)
+    for row in chain.from_iterable(statement.imports for statement in counted):
+        imported = Import(*row)
+        names = (
+            None if imported.local in bare else attributes.get(imported.local, set())
+        )
+        if not imported.name:
+            is_dotted = not imported.alias and "." in imported.module
+            yield from _of_module(imported.module, None if is_dotted else names)
             continue
-        above = package.split(".")[: 1 - node.level or None] if node.level else []
-        source_module = ".".join([*above, *([node.module] if node.module else [])])
-        for alias in node.names:
-            inside = f"{source_module}.{alias.name}"
-            if alias.name == "*":
-                yield from _of_module(source_module, None)
-            elif _path(inside):
-                local = _local(alias)
-                names = None if local in bare else attributes.get(local, set())
-                yield from _of_module(inside, names)
-            else:
-                yield from _of_module(source_module, {alias.name})
+        above = (
+            package.split(".")[: 1 - imported.level or None] if imported.level else []
+        )
+        source_module = ".".join(
+            [*above, *([imported.module] if imported.module else [])]
+        )
+        inside = f"{source_module}.{imported.name}"
+        if imported.name == "*":
+            yield from _of_module(source_module, None)
+        elif _path(inside):
+            yield from _of_module(inside, names)
+        else:
+            yield from _of_module(source_module, {imported.name})
 
 
 def _of_module(module: str, names: set[str] | None) -> Iterator[str]:

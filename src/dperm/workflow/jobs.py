@@ -242,8 +242,9 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     for problem in paper.problems:
         section = scopes.section("problem", problem, config.overrides)
         add_problem(jobs, config, section)
+    designs: dict[str, plan.Design] = {}
     for run in plan.runs(paper):
-        _add_run(jobs, config, *run)
+        _add_run(jobs, config, designs, *run)
     for name in paper.sweeps:
         _add_sweep(jobs, config, name)
     if timed:
@@ -331,15 +332,26 @@ def _numbers(settings: scopes.Settings) -> scopes.Settings:
     return {path: setting for path, setting in settings.items() if setting is not None}
 
 
-def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> None:
-    """Add the job that tunes and evaluates a solver on a problem."""
+def _add_run(
+    jobs: Jobs,
+    config: schema.Config,
+    designs: dict[str, plan.Design],
+    problem: str,
+    solver: str,
+) -> None:
+    """Add the job that tunes and evaluates a solver on a problem.
+
+    ``designs`` keeps those of solvers, which are of many points.
+    """
     chosen = scopes.section("solver", solver, config.overrides)
     spec = scopes.section("problem", problem, config.overrides)
     run_config = replace(config, problem=spec, solver=chosen)
-    checks.able(
-        spec, chosen, f"{group_file('paper', config.paper.name)}: runs.{solver}"
-    )
-    design = plan.design(run_config)
+    where = f"{group_file('paper', config.paper.name)}: runs.{solver}"
+    checks.able(spec, chosen, where)
+    if solver not in designs:
+        designs[solver] = plan.design(run_config)
+    design = designs[solver]
+    grid.check_clips(design.points, f"conf/{where}.grid", spec.privacy.epsilon)
     entry_points = digests.solved(
         SOLVING, chosen.algorithm, design.calibrations, spec.loss
     )

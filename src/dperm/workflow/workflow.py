@@ -9,12 +9,12 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
 from dperm.config import run_spec, schema
-from dperm.config.locate import ConfigError
+from dperm.config.locate import ConfigError, own_conf
 from dperm.config.validation import key_of, one_of
 from dperm.data.fetching import read_record
 from dperm.experiments import digests, launch, plan
@@ -98,6 +98,21 @@ def refuse_unmade(command: Sequence[str], jobs: Jobs) -> None:
     for target in _options(command).targets:
         if target.startswith((*TOPS, "data/")):
             one_of("command line", target, jobs.makers)
+
+
+def refuse_own_claims(
+    command: Sequence[str], papers: Iterable[str], run_overrides: Sequence[str]
+) -> None:
+    """Refuse wrong claims of a user's own papers in a dry run.
+
+    Those of all papers are read when a run starts, which takes a second.
+    """
+    own = own_conf()
+    names = [name for name in papers if own and (own / "paper" / name).is_dir()]
+    if names and _options(command).dryrun:
+        from dperm.report import claims
+
+        claims.refuse(names, run_overrides)
 
 
 def _of_target(target: str, papers: Sequence[str]) -> str | None:
