@@ -131,6 +131,8 @@ SLIPS = {
 def test_a_slip_fails_the_check_of_that_name(name, own):
     """Planted in the documentation's solver, one for every promise."""
     algorithm = own(SLIPS[name])
+    with pytest.raises(ValueError, match="expected the name of a solver"):
+        check_solver(algorithm, options=name)
     if name == "offers":
         with pytest.raises(ValueError, match=r"of_my_own.*Run.*'keep'"):
             check_solver(algorithm)

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 Path("imported").touch()
+print("imported")
 
 def half(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 1 / len(X), X.shape[1])
@@ -39,6 +40,9 @@ def whole(X, y, seed):
 
 def words(X, y, seed):
     return "weights"
+
+def hollow(X, y, seed):
+    return []
 
 def silent(X, y, seed):
     half(X, y, seed)
@@ -135,6 +139,7 @@ LONGER = (*BRIEF, "--n", "2")
         ("of_mine:nothing", BRIEF, "expected a function nothing"),
         ("nowhere_at_all:fit", BRIEF, "does not import: ModuleNotFoundError"),
         ("of_mine:words", BRIEF, "expected numbers, found str"),
+        ("of_mine:hollow", BRIEF, "expected numbers, found none"),
         pytest.param(
             *("of_mine:silent", BRIEF, "the output: expected numbers, found None"),
             marks=pytest.mark.long,

@@ -88,6 +88,9 @@ REVIEWED = {  # what the verdict says of the record and of what it does
     "quantile": (reviewed.quantile_clip, APPROXIMATE, ONE, "x = (", ""),
     "Laplace of random": (RANDOM(1 / 1.3), PURE, ONE, "x = (", "output[0]"),
     "exception": (reviewed.refuses_large, PURE, FREE, "x = (1e+308, ", LOUD),
+    "size": (reviewed.label_table, PURE, ONE, "x = (", "44 of 44 on D'"),
+    "key": (reviewed.signed_key, PURE, ONE, "x = (", "moved by"),
+    "imaginary part": (reviewed.imaginary_sum, PURE, ONE, "x = (", "moved by"),
 }
 
 
