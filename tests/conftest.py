@@ -8,6 +8,7 @@ from dperm import processor
 processor.same_bits()  # as the command does, before numpy is imported
 
 import copy
+import gc
 import hashlib
 import os
 import pickle
@@ -104,6 +105,11 @@ def pytest_collection_modifyitems(items):
     """The longest files first."""
     places = {stem: place for place, stem in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
+
+
+def pytest_collection_finish():
+    """All that was imported lives on: no search for garbage or generators goes there."""
+    gc.freeze()
 
 
 def raw_data(loss: str, n: int = 60, p: int = 5, seed: int = 0):
