@@ -34,7 +34,7 @@ PENALTIES = {
     "box": Penalty(l2=0.01, lower=-0.02, upper=0.03),
 }
 
-# Files that take ten seconds or more: whichever came last would leave other workers idle.
+# Files that take ten seconds or more: the last would leave other workers idle.
 # The first compiles most kernels, meanwhile others run what needs few.
 LONG = (
     *("solvers/test_contract", "faults/test_verify", "workflow/test_provenance"),
