@@ -32,10 +32,8 @@ def snakemake(folder: Path, cores: int, *target: str, **config: str):
     options = ["-j", str(cores), "-q", "all", "--directory", str(folder)]
     options += [word for word in target if word.startswith("-")]
     named = [word for word in target if not word.startswith("-")]
-    words = (*options, "--config", *settings, "--", *named)
-    if "-n" in target:  # no job runs, to which threads would matter
-        return dperm(*words, cwd=folder)
-    return python("-m", "dperm", *words, cwd=folder, **threads(cores))
+    words = ("-m", "dperm", *options, "--config", *settings, "--", *named)
+    return python(*words, cwd=folder, **threads(cores))
 
 
 def stages(folder: Path, cores: int, settings: list[str], *commands: str):
