@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 import yaml
 
-pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 STATED = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text("utf-8"))
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")  # not that of log1
