@@ -28,6 +28,7 @@ from dperm.privacy.accountants.tight import gaussian_epsilon
 
 from . import binders
 
+pytestmark = pytest.mark.usefixtures("whole_process")
 DATA = AuditData(np.array([[0.5], [1.0]]), np.zeros(2))
 OTHER = AuditData(np.array([[0.5], [0.0]]), np.zeros(2))
 PAIR = Neighbours(DATA, OTHER, "")

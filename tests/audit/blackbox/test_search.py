@@ -139,12 +139,14 @@ def searching(X, y, seed):
     return found.fit(X, y).best_estimator_
 
 
+@pytest.mark.usefixtures("whole_process")
 @pytest.mark.parametrize("fit", variants([fitting, searching], [searching]))
 def test_a_fit_is_not_refuted(fit):
     found = audit(fit, CLAIM, Domain(12, 1))
     assert not found.refuted, found
 
 
+@pytest.mark.usefixtures("whole_process")
 def test_a_search_of_loud_runs_is_refuted(monkeypatch):
     """Far below the noise that a choice asks of its runs."""
     monkeypatch.setattr(
