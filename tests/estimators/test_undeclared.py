@@ -43,7 +43,7 @@ def test_an_entry_in_many_parts_counts_as_their_sum():
     assert parts.nnz == before  # the user's array stays as it was
 
 
-GAPPY = pd.DataFrame(X, columns=["a", "b"])
+GAPPY = pd.DataFrame(X.copy(), columns=["a", "b"])
 GAPPY.loc[5:200] = np.nan
 GAPPY.loc[0, "a"] = 1e308
 
