@@ -23,7 +23,8 @@ quickstart: $(VENV)/.done  ## the whole chain on data that need no download
 	@dperm table paper=dpcd product=table2 scale=quickstart
 
 test: $(VENV)/.done  ## linters, types, unit tests, a smoke run of a paper
-	@began=$$(date +%s); $(MAKE) --no-print-directory lint types unit smoke && \
+	@began=$$(date +%s); $(MAKE) --no-print-directory -j $(JOBS) lint types && \
+	  $(MAKE) --no-print-directory unit smoke && \
 	  echo "make test: $$(($$(date +%s) - began)) s"
 
 test-all: test long smoke-all faults mutants stale docs wheel  ## all that is tested, in hours

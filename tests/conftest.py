@@ -8,9 +8,11 @@ from dperm import processor
 processor.same_bits()  # as the command does, before numpy is imported
 
 import copy
+import gc
 import hashlib
 import os
 import pickle
+import re
 import sys
 from pathlib import Path
 
@@ -32,15 +34,25 @@ PENALTIES = {
     "box": Penalty(l2=0.01, lower=-0.02, upper=0.03),
 }
 
-# Files that take a quarter of a minute or more: whichever came last would leave other
-# workers idle.
+# Files that take ten seconds or more: the last would leave other workers idle.
+# The first compiles most kernels, meanwhile others run what needs few.
 LONG = (
-    *("test_extension", "test_contract", "test_search", "test_verify", "test_command"),
-    *("test_solvers", "test_golden", "test_workflow", "test_stages", "test_alone"),
-    *("test_configuration", "test_provenance", "test_worlds", "test_drawing"),
-    *("test_extreme_records", "test_parts", "test_estimators", "test_jobs"),
-    *("test_kill", "test_bits"),
+    *("solvers/test_contract", "faults/test_verify", "workflow/test_provenance"),
+    *("workflow/test_extension", "blackbox/test_search", "claims/test_worlds"),
+    *("config/test_configuration", "cli/test_command", "blackbox/test_command"),
+    *("papers/test_contract", "workflow/test_workflow", "golden/test_golden"),
+    *("audit/test_solvers", "experiments/test_stages", "workflow/test_jobs"),
+    *("estimators/test_alone", "audit/test_extreme_records", "solvers/test_twins"),
+    *("estimators/test_estimators", "faults/test_said", "benchmark/test_race"),
+    *("audit/test_whole", "estimators/test_budget", "solvers/test_batches"),
+    *("benchmark/test_command", "privacy/test_contract", "faults/test_kill"),
+    *("claims/test_fairness", "config/test_run_spec", "estimators/test_doors"),
+    *("experiments/test_auditing", "faults/test_damaged", "shared/test_products"),
+    *("faults/test_campaign", "experiments/test_outside", "data/test_download"),
 )
+
+FOLDER = re.compile(r"[+]{2}(?P<section>data|output)[.](?P<key>dir|results|figures)"
+                    r"=(?P<folder>/[\w./-]+)")  # fmt: skip
 
 
 def pytest_configure(config):
@@ -61,6 +73,15 @@ class Once:
             setattr(composition, name, self.watched(getattr(composition, name)))
 
     def __call__(self, name, overrides):
+        """What is composed; folders of a test's own are set in what all tests share."""
+        placed = [found for found in map(FOLDER.fullmatch, overrides) if found]
+        plain = [text for text in overrides if not FOLDER.fullmatch(text)]
+        tree, chosen = self.kept(name, plain)
+        for found in placed:
+            tree.setdefault(found["section"], {})[found["key"]] = found["folder"]
+        return tree, chosen
+
+    def kept(self, name, overrides):
         """What was composed, also of a copy of ``conf/`` in which that is unchanged."""
         key = (name, *overrides, os.environ.get("DPERM_MIRROR"))
         for read, composed in self.composed.get(key, []):
@@ -102,8 +123,17 @@ class Once:
 
 def pytest_collection_modifyitems(items):
     """The longest files first."""
-    places = {stem: place for place, stem in enumerate(LONG)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
+    places = {name: place for place, name in enumerate(LONG)}
+
+    def place(item):
+        return places.get("/".join(item.path.with_suffix("").parts[-2:]), len(LONG))
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish():
+    """What was imported lives on: no search for garbage or generators goes there."""
+    gc.freeze()
 
 
 def raw_data(loss: str, n: int = 60, p: int = 5, seed: int = 0):

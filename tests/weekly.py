@@ -1,6 +1,6 @@
 """Of one check over many variants a spread runs by day, and all in ``make long``."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,3 +14,9 @@ def variants(names: Iterable[str], by_day: Collection[str]) -> list[Any]:
         pytest.param(name, marks=() if name in by_day else pytest.mark.long)
         for name in every
     ]
+
+
+def spread(cases: Iterable[Sequence[Any]]) -> Iterator[Any]:
+    """Cases as parameters, of which every second is long."""
+    for place, case in enumerate(cases):
+        yield pytest.param(*case, marks=pytest.mark.long if place % 2 else ())

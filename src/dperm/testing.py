@@ -41,6 +41,7 @@ from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.events import Ledger
 from dperm.privacy.noise import streams
+from dperm.problems.door import shown
 from dperm.solvers import registry
 from dperm.solvers.batched import BatchedSettings
 from dperm.solvers.full_batch.scaled import Scaled
@@ -119,6 +120,11 @@ def solver_checks(
     """
     if not __debug__:
         raise RuntimeError("the checks are assertions: run Python without -O")
+    if not isinstance(algorithm, str) or not isinstance(options, Mapping | None):
+        raise ValueError(
+            "expected the name of a solver and options by name, found "
+            f"{shown(algorithm)}, {shown(options)}"
+        )
     subject = Subject(algorithm, dict(options or {}), varied)
     checks = {**ALWAYS, **OF_FAMILY[registry.family(subject.module)]}
     return [

@@ -11,7 +11,7 @@ from dperm import DPClassifier, PrivateSearch
 from dperm.audit.checks import Audit
 from dperm.audit.mechanism import DELTA
 from dperm.audit.solvers import mechanisms
-from dperm.estimators import audited, doors, estimators, guarantee
+from dperm.estimators import audited, containers, doors, estimators, guarantee
 from dperm.privacy.accountants import tight as accountant
 from dperm.problems import door
 from dperm.solvers.single_pass import phased_sgd
@@ -154,5 +154,6 @@ def test_the_audit_attacks_the_door(monkeypatch):
     assert first.name == "DPClassifier(dp_gd)"
     sound = Audit(first).told()
     assert not sound.caught and int(sound.note.split()[0]) > 1000
+    monkeypatch.setattr(containers, "faults", lambda: ([], 0))  # doors see it alone
     monkeypatch.setattr(door, "number", float)
     assert Audit(first).told().caught

@@ -32,7 +32,8 @@ def test_keys_become_values_of_their_kinds():
         ["problem=a=b.csv", "target=1", "solvers=[dp_cd, mine]", "epsilon=0.5,2",
          "intercept=no", "fresh=3", "delta=1e-5", "defaults.mine.step=0.3",
          "grids.mine.step=[0.1, 1]", "grids.mine.clip=2", "drop=['', b]",
-         'separator=";"', "bounds.a=[0, 1]", "l2=0", "output.results=here"]
+         'separator=";"', "bounds.a=[0, 1]", "l2=0", "output.results=here",
+         "bounds.Sepal.Length=[4,8]", "categories.my.city=[A]"]
     )  # fmt: skip
     assert (request.problem, request.target, request.delta) == ("a=b.csv", "1", 1e-5)
     assert request.solvers == ["dp_cd", "mine"] and request.epsilon == [0.5, 2.0]
@@ -40,7 +41,8 @@ def test_keys_become_values_of_their_kinds():
     assert (request.fresh, request.l2, request.intercept) == (3, 0.0, False)
     assert request.defaults == {"mine": {"step": 0.3}}
     assert request.grids == {"mine": {"step": [0.1, 1], "clip": [2]}}
-    assert request.bounds == {"a": (0.0, 1.0)} and request.separator == ";"
+    assert request.bounds == {"a": (0.0, 1.0), "Sepal.Length": (4.0, 8.0)}
+    assert request.categories == {"my.city": ["A"]} and request.separator == ";"
     assert request.overrides == ["output.results=here"]
     assert parse(["a.csv", "bounds=[0,1]"]).bounds == (0.0, 1.0)
 
@@ -196,6 +198,7 @@ REFUSED = {
     "mine.csv separator=": "separator: expected one character, found ''; in quotes ' '",
     "flat.csv target=y": "flat.csv: no linear function of the features fits better",
     "same.csv target=y": "same.csv: target: expected labels that differ",
+    "book.xlsx": "book.xlsx: a workbook, expected CSV",
     "one.csv": "one.csv: expected 10 records or more, found 1",
     "mine.csv target=y bounds.d=[0,1]": "bounds: no column d; expected some of a, b, c",
     "mine.csv target=y bounds=[1,0]": r"bounds=.*low below high",
@@ -212,6 +215,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
     written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
     written("same.csv", table.assign(y=1.0, a=2.0))
     written("one.csv", table[:1])
+    written("book.xlsx", table)
     written("flat.csv", table.assign(a=1.0, b=2.0, c=3.0))
     written("comma.csv", table.assign(a="1,5"))
     table.to_csv("index.csv")

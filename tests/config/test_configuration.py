@@ -19,6 +19,7 @@ from dperm.config.grid import number
 from dperm.config.locate import ConfigError
 from dperm.experiments import checks
 from dperm.workflow import jobs
+from weekly import spread
 
 
 @pytest.fixture
@@ -111,13 +112,6 @@ def test_an_infinite_clip_is_accepted_without_noise(conf):
 
 
 # --- refusals, by hand ----------------------------------------------------------------
-
-
-def spread(cases):
-    """Parameters, of which every second case is for day and all are for the week."""
-    for place, case in enumerate(cases):
-        yield pytest.param(*case, marks=pytest.mark.long if place % 2 else ())
-
 
 OVERRIDES = [
     ("problem=california_nrm", "problem: .*did you mean california_norm"),

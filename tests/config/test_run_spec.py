@@ -1,11 +1,12 @@
 """A job's file has what its stage reads, and it reads no other file of ``conf/``."""
 
+import copy
 import dataclasses
 import json
 
 import pytest
 
-from commands import python
+from commands import SCRIPT, python
 from dperm.config import run_spec, schema
 from dperm.config.config import compose
 from dperm.config.locate import available
@@ -24,36 +25,38 @@ def test_a_configuration_comes_back_from_its_file(paper, tmp_path, monkeypatch):
     assert [*again.paper.runs] == [*config.paper.runs]  # figures show them in order
 
 
-JOB = """
-import sys
-from dperm.cli import main
-sys.argv[1:] = sys.argv[1:]
-main()
-print(sorted({"hydra", "omegaconf", "antlr4"} & {*sys.modules}))
-"""
+LOADED = 'print(sorted({"hydra", "omegaconf", "antlr4"} & {*sys.modules}))'
 
 
-def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def composed():
+    """The jobs of a paper on one problem, which no test changes."""
+    return jobs.compose(["dpcd"], SMALL)
+
+
+def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(
+    composed, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    composed = jobs.compose(["dpcd"], SMALL)
     workflow.write_specs(composed, SMALL)
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/config.yaml").write_text("no: configuration\n")
+    every = []
     for stage in ("fetch", "prepare", "optimum"):
         key = composed.job(stage, "diabetes").key
         path = run_spec.path_of(f"{stage}/diabetes", key)
-        words = (stage, "workers=1", "any=word", run_spec.OPTION, path)
-        ran = python("-c", JOB, *words, cwd=tmp_path)
-        assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
+        every.append([stage, "workers=1", "any=word", run_spec.OPTION, str(path)])
+    ran = python("-c", SCRIPT + LOADED, json.dumps(every), cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
     assert (tmp_path / "data/optimum/diabetes/optimum.json").is_file()
 
 
-def test_every_job_has_a_file_of_its_own(tmp_path, monkeypatch):
+def test_every_job_has_a_file_of_its_own(composed, tmp_path, monkeypatch):
     """Also where solvers differ by their names alone, as fw and bcfw do."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_spec, "_SECTIONS", {})  # what reading a file leaves behind
     monkeypatch.setattr(run_spec, "_OVERRIDES", [])
-    every = jobs.compose(["dpcd"], SMALL)
+    every = copy.deepcopy(composed)
     jobs.add_audits(every, schema.Config(seed=None))
     workflow.write_specs(every, SMALL)
     audits = [every.job("audit", f"solvers/{name}") for name in ("fw", "bcfw")]

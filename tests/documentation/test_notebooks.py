@@ -1,8 +1,8 @@
 """The notebooks run with today's code, and print what they show."""
 
+import json
 from pathlib import Path
 
-import nbformat
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
@@ -13,10 +13,12 @@ def test_a_notebook_prints_what_it_shows(path, monkeypatch, capsys):
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.chdir(path.parent)
     names = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "code":
-            lines = [line for line in cell.source.splitlines() if line[:1] != "%"]
-            exec(compile("\n".join(lines), cell.id, "exec"), names)
-            outputs = [one for one in cell.outputs if one.output_type == "stream"]
-            shown = "".join(one.text for one in outputs if one.name == "stdout")
-            assert capsys.readouterr().out == shown, cell.id
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            lines = [line for line in cell["source"] if line[:1] != "%"]
+            exec(compile("".join(lines), cell["id"], "exec"), names)
+            texts = [
+                out["text"] for out in cell["outputs"] if out.get("name") == "stdout"
+            ]
+            shown = "".join(line for text in texts for line in text)
+            assert capsys.readouterr().out == shown, cell["id"]

@@ -1,5 +1,6 @@
 """A fit depends on its arguments, and leaves the process as it was."""
 
+import functools
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import dperm
 from dperm.estimators import methods
 from dperm.names import ConfigError
 from dperm.solvers.full_batch import dp_gd
+from weekly import variants
 
 FIT = """
 import json, os, sys
@@ -84,54 +86,55 @@ def python(script: str, folder: Path, **more: str) -> str:
     return done.stdout
 
 
+KINDS = variants([kind for kind in FOREIGN if kind != "none"], ["hostile"])
+
+
+def foreign(folder: Path, kind: str, **more: str) -> Path:
+    """A folder with foreign files."""
+    for name, text in {**FOREIGN[kind], **more}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def fits(tmp_path_factory):
-    """The same fits in folders with foreign files."""
-    made = {}
-    for kind, files in FOREIGN.items():
-        folder = tmp_path_factory.mktemp(kind)
-        for name, text in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        made[kind] = json.loads(python(FIT, folder))
-    return made
+    """The same fits in a folder with foreign files, made once."""
+
+    @functools.cache
+    def fitted(kind):
+        return json.loads(python(FIT, foreign(tmp_path_factory.mktemp(kind), kind)))
+
+    return fitted
 
 
-@pytest.mark.parametrize("configuration", ["hydra", "hostile"])
-def test_a_fit_does_not_read_the_folder_that_it_is_called_in(fits, configuration):
-    assert fits[configuration]["coefs"] == fits["none"]["coefs"]
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """What the command writes of a file, in folders with foreign files."""
-    rows = "".join(f"{k % 7},{k % 7 + k % 3}\n" for k in range(60))
-    tables = {}
-    for name in FOREIGN:
-        folder = tmp_path_factory.mktemp(name)
-        for place, text in {**FOREIGN[name], "mine.csv": f"a,y\n{rows}"}.items():
-            path = folder / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        words = "try mine.csv target=y solvers=[moments] tunings=default fresh=2"
-        command = [sys.executable, "-m", "dperm", *words.split()]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        table = folder / "results/try/mine/try.csv"
-        head, *lines = table.read_text().splitlines()
-        place = head.split(",").index("seconds")
-        tables[name] = [line.split(",")[:place] for line in lines]
-    return tables
-
-
-@pytest.mark.parametrize("configuration", ["hydra", "hostile"])
-def test_the_command_tries_a_file_beside_any_configuration(configuration, tables):
-    """A foreign configuration has no say in what a method is."""
-    assert tables["none"] == tables[configuration] and len(tables["none"]) > 2
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_does_not_read_the_folder_that_it_is_called_in(fits, kind):
+    assert fits(kind)["coefs"] == fits("none")["coefs"]
 
 
 def test_the_environment_is_the_same_after_a_fit(fits):
-    assert all(fit["same"] for fit in fits.values())
+    assert fits("none")["same"] and fits("hostile")["same"]
+
+
+def tried(folder: Path, kind: str) -> list[list[str]]:
+    """What the command writes of a file, in a folder with foreign files."""
+    rows = "".join(f"{k % 7},{k % 7 + k % 3}\n" for k in range(60))
+    foreign(folder, kind, **{"mine.csv": f"a,y\n{rows}"})
+    words = "try mine.csv target=y solvers=[moments] tunings=default fresh=2"
+    command = [sys.executable, "-m", "dperm", *words.split()]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    head, *lines = (folder / "results/try/mine/try.csv").read_text().splitlines()
+    place = head.split(",").index("seconds")
+    return [line.split(",")[:place] for line in lines]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_tries_a_file_beside_any_configuration(kind, tmp_path):
+    """A foreign configuration has no say in what a method is."""
+    plain = tried(tmp_path / "none", "none")
+    assert plain == tried(tmp_path / kind, kind) and len(plain) > 2
 
 
 def test_a_fit_imports_what_it_needs_alone(tmp_path):

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import joblib
@@ -49,7 +50,7 @@ def test_deltas_add_up_and_outer_budgets_count_too():
     with Budget(10.0, 1.5e-4), pytest.raises(BudgetError, match=r"^delta: 5e-05 of"):
         fitted(epsilon=1.0)
         fitted(epsilon=1.0)
-    with Budget(1.0, 1e-3) as outer, Budget(9.0, 1e-3) as inner:
+    with Budget(1.0, 1e-3) as outer, outer, Budget(9.0, 1e-3) as inner:
         fitted(epsilon=0.5)
         with pytest.raises(BudgetError):
             fitted(epsilon=0.9)
@@ -164,12 +165,39 @@ def test_no_process_below_fits_however_many_are_between(between):
 
 
 @pytest.mark.filterwarnings("ignore")  # of scikit-learn, about fits that failed
-def test_a_search_in_several_processes_is_refused():
+@pytest.mark.parametrize("given", [{}, {"error_score": "raise"}])
+def test_a_search_in_several_processes_is_refused_in_our_words(given):
     model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True))
-    with Budget(3.0, 1e-2) as budget, pytest.raises(pickle.PicklingError) as refusal:
-        GridSearchCV(model, {"l2": [0.1, 1.0]}, cv=3, n_jobs=2).fit(X, Y)
-    assert "a Budget is open" in str(refusal.value.__cause__)
+    search = GridSearchCV(model, {"l2": [0.1, 1.0]}, cv=3, n_jobs=2, **given)
+    said = f"(?s)process {os.getpid()} has a Budget open.*n_jobs=None"
+    with Budget(3.0, 1e-2) as budget, pytest.raises(ValueError, match=said) as refusal:
+        search.fit(X, Y)
+    assert isinstance(refusal.value, BudgetError) == bool(given)
     assert budget.spent_epsilon == 0.0
+
+
+LOADED = """
+import pickle, sys
+from sklearn.base import clone
+model = pickle.loads(bytes.fromhex(sys.argv[1]))
+try:
+    clone(model).fit([[0.0], [1.0]] * 10, [0, 1] * 10)
+    print("fitted")
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+def test_an_estimator_that_left_by_another_thread_is_fitted_at_home_alone():
+    """Also after the budget, and in a process that no budget is above."""
+    model = make_pipeline(DPClassifier("dp_gd", bounds=(0, 1), classes=(0, 1)))
+    with Budget(5.0, 1e-1) as budget, ThreadPoolExecutor(1) as threads:
+        sent = threads.submit(pickle.dumps, model).result()
+        pickle.loads(sent).fit([[0.0], [1.0]] * 10, [0, 1] * 10)
+    assert budget.spent_epsilon == pytest.approx(1.0, rel=1e-3)
+    command = [sys.executable, "-c", LOADED, sent.hex()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"BudgetError: process {os.getpid()} has a Budget")
 
 
 def test_threads_of_a_search_are_counted():

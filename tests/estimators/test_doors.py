@@ -104,6 +104,8 @@ def test_labels_that_are_numbers_are_these_numbers(make):
     (pd.Categorical(NAMES), "category"), (NAMES, "<U3"), (NAMES.tolist(), "list"),
     (pa.array(NAMES.tolist()), "string"),
     (pd.Series(pd.date_range("2020", periods=N)), "datetime64"), ({1.0, 2.0}, "set"),
+    (pd.Series([pd.NaT] * N, dtype="period[D]"), "period"),
+    (pd.Series([None] * N, dtype="interval[float]"), "interval"),
     (iter(B), "iterator"), (B.astype(complex), "complex"),
     (sparse.csr_array(B[:, None]), "csr"),
     (b"abc", "bytes"), (None, "NoneType"), ({"y": B}, "dict"),

@@ -125,6 +125,8 @@ def test_a_budget_counts_a_search_once():
 CLASSES = DPClassifier("dp_gd", bounds=(-1, 1), classes=(0, 1, 2))
 REFUSED = [  # what a search is given, what is said
     ({"grid": {"bounds": [(0, 1)]}}, "param_grid: expected some of solver, .* bounds"),
+    ({"grid": {1: [2]}}, "param_grid: expected some of .*, found 1"),
+    ({"grid": None}, "param_grid: .*None"),
     ({"epsilon": -1}, "epsilon: expected a positive"),
     ({"epsilon": np.inf}, "epsilon: expected a finite"),
     ({"model": CLASSES, "grid": {"l2": [0.1]}, "y": np.arange(500) % 3},

@@ -91,9 +91,9 @@ SPARSE = ("paper=dpgcd", "problem=sparse_small")
     [
         ("dp_cd", ()),
         ("dp_sgd", SPARSE),
-        ("dp_gcd", SPARSE),
         *(pytest.param(name, (), marks=pytest.mark.long) for name in SOLVERS[1:]),
         pytest.param("dp_cd", SPARSE, marks=pytest.mark.long),
+        pytest.param("dp_gcd", SPARSE, marks=pytest.mark.long),
     ],
 )
 def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatch):

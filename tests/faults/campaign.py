@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 import warnings
@@ -43,6 +44,7 @@ from faults import test_verify as tampered
 from faults.tiny import Project, same_rows
 
 LINES = 3  # most of an answer
+TOPS = ("results", "figures", "data")
 SEEN, ACCEPTED, SILENT, LONG, TRACEBACK = (
     *("seen", "accepted", "silent", "long", "traceback"),
 )
@@ -65,19 +67,22 @@ class Campaign:
         if outcome in (SILENT, LONG, TRACEBACK, OTHER):
             self.unexpected.append(f"{name}: {case}: {outcome}: {text:.300}")
 
+    def files(self) -> list[Path]:
+        """The files of the run, without the settings that are reused."""
+        paths = [path for top in TOPS for path in (self.folder / top).rglob("[!.]*")]
+        return sorted(p for p in paths if not p.is_dir() and "parts" not in p.parts)
+
     @contextlib.contextmanager
-    def restored(self, path: Path) -> Iterator[None]:
-        """A file as it was before, afterwards; the manifest too."""
-        paths = [path, self.folder / tampered.MANIFEST]
-        before = [one.read_bytes() if one.is_file() else None for one in paths]
+    def restored(self) -> Iterator[None]:
+        """All files as they were before, afterwards."""
+        before = {path: path.read_bytes() for path in self.files()}
         try:
             yield
         finally:
-            for one, content in zip(paths, before, strict=True):
-                if content is None:
-                    one.unlink(missing_ok=True)
-                else:
-                    one.write_bytes(content)
+            for path in self.files():
+                path.unlink()
+            for path, content in before.items():
+                path.write_bytes(content)
 
 
 def outcome_of(call: Callable[[], object], refusals: type | tuple) -> tuple[str, str]:
@@ -217,19 +222,12 @@ def campaign_site(campaign: Campaign) -> Site:
 def stored_file(campaign: Campaign) -> None:
     """A file of a run, damaged at a random offset, is seen, or read as before."""
     chance = campaign.chance
-    tops = ("results", "figures", "data")
-    paths = [
-        path
-        for top in tops
-        for path in sorted((campaign.folder / top).rglob("[!.]*"))
-        if path.is_file() and "parts" not in path.parts
-    ]
-    path = chance.choice(paths)
+    path = chance.choice(campaign.files())
     content = path.read_bytes()
     offset = chance.randrange(len(content))
     way = chance.choice(["cut", "flipped", "emptied", "garbled", "deleted"])
     case = f"{way} {path.relative_to(campaign.folder)} at {offset}"
-    with campaign.restored(path):
+    with campaign.restored():
         if way == "deleted":
             path.unlink()
         else:
@@ -289,8 +287,7 @@ def tampering(campaign: Campaign) -> None:
     file, tamper, is_again = tampered.TAMPERED[name]
     path = campaign.folder / file
     content = path.read_bytes()
-    record = path.with_name("optimum.json")
-    with campaign.restored(path), campaign.restored(record):
+    with campaign.restored():
         tamper(path)
         if is_again:
             (campaign.folder / tampered.MANIFEST).unlink()
@@ -298,24 +295,42 @@ def tampering(campaign: Campaign) -> None:
         _seen_by_verify(campaign, "tampering", name, path, content)
 
 
-STAGES = ("fetch", "prepare", "optimum", "solve", "sweep", "figure", "table")
+# Patterns of the files that a stage makes again.
+STAGES = {
+    "fetch": "data/fetched/*/*.*",
+    "prepare": "data/prepared/*/*.*",
+    "optimum": "data/optimum/*/*.*",
+    "solve": "results/tiny/diabetes/dp_cd/**/*.parquet",
+    "sweep": "results/tiny/sweeps/**/*.parquet",
+    "timing": "results/tiny/timing.parquet",
+    "figure": "figures/tiny/*.*",
+    "table": "results/tiny/errors.csv",
+    "complete": "results/tiny/complete.txt",
+    "claims": "results/claims.*",
+    "report": "results/report/*.*",
+}
+SIGNALS = {
+    "killed": signal.SIGKILL,
+    "terminated": signal.SIGTERM,
+    "interrupted": signal.SIGINT,
+}
 
 
 def interrupted(campaign: Campaign) -> None:
     """A stage that is killed, or finds no room, is completed to the same bits."""
     chance = campaign.chance
-    stage, way = chance.choice(STAGES), chance.choice(["killed", "no room"])
+    stage = chance.choice([*STAGES])
+    way = chance.choice([*SIGNALS, "no room"])
     case = f"{stage} {way}"
     with tempfile.TemporaryDirectory() as scratch:
         copy = Project.__new__(Project)
         copy.folder = Path(scratch, "copy")
         shutil.copytree(campaign.folder, copy.folder)
-        copy.groups = []
         conf = str(copy.folder / "configuration")
         copy.environment = {**os.environ, "DPERM_CONF": conf}
         whole = Project.__new__(Project)
         whole.folder = campaign.folder
-        for path in _outputs(copy.folder, stage):
+        for path in copy.folder.glob(STAGES[stage]):
             path.unlink()
         limit = chance.randrange(1, 3000)
 
@@ -325,14 +340,13 @@ def interrupted(campaign: Campaign) -> None:
 
         words = ["solver=dp_cd", "paper=tiny"]
         process = copy.start(stage, *words, preexec_fn=hinder)
-        if way == "killed":
+        if way in SIGNALS:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(chance.uniform(0.5, 6.0))
-            process.kill()
+            process.send_signal(SIGNALS[way])
         process.wait(300)
         text = (copy.folder / "messages").read_text()
-        is_traceback = "Traceback (most recent call last)" in text
-        outcome = TRACEBACK if is_traceback else SEEN
+        outcome = TRACEBACK if "Traceback (most recent call" in text else SEEN
         if way == "no room" and process.returncode == 0:
             outcome = ACCEPTED
         campaign.count("interrupted", case, outcome, text[-300:])
@@ -340,23 +354,18 @@ def interrupted(campaign: Campaign) -> None:
         try:
             assert done.returncode == 0, done.stdout
             same_rows(copy, whole)
+            for path in _shown(campaign.folder):
+                file = path.relative_to(campaign.folder)
+                assert (copy.folder / file).read_bytes() == path.read_bytes(), file
             campaign.count("interrupted", case, EQUAL)
         except AssertionError as error:
             campaign.count("interrupted", case, OTHER, str(error))
 
 
-def _outputs(folder: Path, stage: str) -> list[Path]:
-    """Files that a stage makes again."""
-    patterns = {
-        "fetch": "data/fetched/*/*.*",
-        "prepare": "data/prepared/*/*.*",
-        "optimum": "data/optimum/*/*.*",
-        "solve": "results/tiny/diabetes/dp_cd/**/*.parquet",
-        "sweep": "results/tiny/sweeps/**/*.parquet",
-        "figure": "figures/tiny/*.*",
-        "table": "results/tiny/errors.csv",
-    }
-    return [path for path in folder.glob(patterns[stage]) if path.is_file()]
+def _shown(folder: Path) -> list[Path]:
+    """The files of a run that are shown: products, verdicts and pages."""
+    paths = [path for top in TOPS[:2] for path in (folder / top).rglob("[!.]*.*")]
+    return [path for path in paths if path.suffix in manifest.TRACKED]
 
 
 #: classes of faults, with their shares of the number that is tried

@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import os
 import shutil
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,9 @@ from PIL import Image
 
 from dperm import cli
 from dperm.config import config as configuration
+from dperm.data import digest_arrays
 from dperm.experiments import inputs, products, stages
-from dperm.report import claims, stage
+from dperm.report import claims, stage, texts
 from dperm.storage import files as store
 from dperm.workflow import manifest, options, verify
 from dperm.workflow.jobs import Jobs
@@ -31,6 +34,7 @@ SMALL = {
         for solver in ("dp_cd", "dp_sgd")
     },
     "sweeps": {"drawn": {"function": "drawn", "grid": {"n": [5, 10]}, "replicates": 2}},
+    "tables": {"errors": {"function": "relative_error", "timed": True}},
     "claims": "claims.yaml",
 }
 SWEEP = '''"""A sweep of draws."""
@@ -94,6 +98,7 @@ def finished(folder):
         for solver in SMALL["runs"]:
             solve(solver)
         stages.sweep(configured())
+        stages.timing(configured())
         draw()
         verify.complete(configured())
         claims.write(configured())
@@ -249,16 +254,25 @@ def faults(again=True, share=0.0):
 
 
 def edited(path, **columns):
-    """Replace columns of a table by functions of it, with the digest of its rows."""
-    if path.suffix == ".parquet":
-        table = store.read_table(path)
-        return store.write_table(path, table.assign(**columns))
-    return pd.read_csv(path).assign(**columns).to_csv(path, index=False)
+    """Replace columns of a table by functions of it."""
+    changed(path, lambda table: table.assign(**columns))
 
 
 def first(column, factor):
     """A column whose first number is multiplied."""
     return lambda table: table[column].where(table.index > 0, table[column] * factor)
+
+
+def worst(table):
+    """The rows of the setting that lost, which no table shows."""
+    return table["objective"] == table["objective"].max()
+
+
+def changed(path, change):
+    """Replace a table by a function of it, with the digest of its rows."""
+    if path.suffix == ".parquet":
+        return store.write_table(path, change(store.read_table(path)))
+    return change(pd.read_csv(path)).to_csv(path, index=False)
 
 
 FAULTS = {
@@ -281,13 +295,34 @@ FAULTS = {
     "verdicts": ("results/claims.csv", {"verdict": "contradicted"},
         "has other verdicts", 0),
     "a reason": ("results/claims.csv", {"reason": "so"}, "has other verdicts", 0),
+    "a status": (f"{RUN}/tune.parquet",
+        {"status": lambda table: table["status"].mask(worst(table), "diverged")},
+        "status is diverged, where a run leaves ok", 0),
     "a setting called stopped": (f"{RUN}/tune.parquet",
-        {"status": lambda table: table["status"].where(
-            table.index != table["objective"].idxmax(), "stopped early")},
-        "was kept", 1),
-    "supports": (f"{RUN}/tune.parquet", {"support_size": 3}, "was kept", 1),
+        {"status": lambda table: table["status"].mask(worst(table), "stopped early")},
+        "status is stopped early, where a run leaves ok", 0),
+    "supports": (f"{RUN}/tune.parquet", {"support_size": 3}, "support_size is 3", 0),
     "less noise": (f"{RUN}/tune.parquet", {"noise_multiplier": 0.1}, "was kept", 1),
-    "seeds": (f"{RUN}/evaluate.parquet", {"seed": 5}, "was kept", 1),
+    "less noise in fresh runs": (f"{RUN}/evaluate.parquet", {"noise_multiplier": 0.1},
+        "noise_multiplier is 0.1", 0),
+    "a lower price": (f"{RUN}/evaluate.parquet", {"true_epsilon": 0.1},
+        "true_epsilon is 0.1", 0),
+    "seeds": (f"{RUN}/evaluate.parquet", {"seed": 5}, "seed is 5", 0),
+    "names": (f"{RUN}/tune.parquet", {"algorithm": "DP-X"}, "algorithm is DP-X", 0),
+    "a setting twice": (f"{RUN}/tune.parquet",
+        lambda table: pd.concat([table, table[worst(table)]]), "leaves", 0),
+    "a setting left out": (f"{RUN}/tune.parquet",
+        lambda table: table[~worst(table)], "leaves", 0),
+    "a fresh run left out": (f"{RUN}/evaluate.parquet",
+        lambda table: table[table["replicate"] < 2], "leaves", 0),
+    "rows in another order": (f"{RUN}/evaluate.parquet",
+        lambda table: table[::-1], "replicate is 2", 0),
+    "a point twice": (DRAWN, lambda table: pd.concat([table, table[-1:]]), "twice", 0),
+    "a point left out": (DRAWN, lambda table: table[1:], "has 3 of 4 points", 0),
+    "points in another order": (DRAWN, lambda table: table[::-1], "other order", 0),
+    "a point of other settings": (DRAWN, {"n": 7}, "n is 7, where", 0),
+    "a timed run": ("results/tiny/timing.parquet", {"objective": first("objective", 2)},
+        "timing.parquet: objective is", 0),
     "points of a sweep": (DRAWN, {"value": 0.0}, "was kept: [0.0]", 1),
 }  # fmt: skip
 
@@ -296,7 +331,8 @@ FAULTS = {
 def test_a_planted_fault_is_caught_although_the_manifest_was_forged(results, name):
     file, columns, said, share = FAULTS[name]
     (path,) = sorted(results.glob(file))[:1]
-    edited(path, **columns)
+    change = columns if callable(columns) else lambda table: table.assign(**columns)
+    changed(path, change)
     found = faults(share=float(share))
     assert any(said in line for line in found), found
 
@@ -372,31 +408,17 @@ def emptied(path):
     path.write_text("")
 
 
-def cheaper(path):
-    """State a thousandth of the noise in every ledger, and redo its digests."""
-    entries = json.loads(path.read_text())
-    for entry in entries:
-        entry["calibrated"]["noise_multiplier"] *= 1e-3
-        sign(entry)
-    path.write_text(json.dumps(entries))
+def restated(change):
+    """What changes the calibration of every ledger, and redoes its digests."""
 
+    def tamper(path):
+        entries = json.loads(path.read_text())
+        for entry in entries:
+            change(entry["calibrated"])
+            sign(entry)
+        path.write_text(json.dumps(entries))
 
-def mispriced(path):
-    """State a lower price in every ledger, and redo its digests."""
-    entries = json.loads(path.read_text())
-    for entry in entries:
-        entry["calibrated"]["claimed_epsilon"] *= 0.5
-        sign(entry)
-    path.write_text(json.dumps(entries))
-
-
-def unpaid(path):
-    """State other releases in every ledger, and redo its digests."""
-    entries = json.loads(path.read_text())
-    for entry in entries:
-        entry["calibrated"]["ledger"]["events"].pop()
-        sign(entry)
-    path.write_text(json.dumps(entries))
+    return tamper
 
 
 def sign(entry):
@@ -404,49 +426,117 @@ def sign(entry):
     entry["digest"] = store.digest(kept)
 
 
+def signed(path, **keys):
+    """Edit the record of arrays or of an optimum, and redo its digest."""
+    record = json.loads(path.read_text()) | keys
+    del record["content"]
+    path.write_text(json.dumps(record | {"content": store.digest(record)}))
+
+
+def scaled(path):
+    """Scale prepared arrays by a hair, and redo all digests that rest on them."""
+    arrays = dict(np.load(path))
+    arrays["X"] *= 1 + 1e-12
+    np.savez(path, **arrays)
+    signed(path.with_name("meta.json"), digest=digest_arrays(**arrays))
+    config = configured()
+    made = inputs._identity(config.problem, config.data)
+    signed(Path(OPTIMUM, "optimum.json"), made=made)
+
+
+def joined(path):
+    """Judge a paper that is not here, and show it on all pages."""
+    changed(path, lambda rows: pd.concat([rows, rows.assign(paper="other")]))
+    text = texts.markdown(pd.read_csv(path))
+    store.write_text(path.with_name("claims.md"), text)
+    stage.report(configured())
+
+
+def unseen(path):
+    """Make a picture transparent, its colours as they are."""
+    colours = np.asarray(Image.open(path).convert("RGB"))
+    opacity = np.zeros((*colours.shape[:2], 1), np.uint8)
+    Image.fromarray(np.concatenate([colours, opacity], axis=2)).save(path)
+
+
+def moving(path):
+    """Let another picture follow a picture, as browsers show it."""
+    image = Image.open(path).convert("RGB")
+    image.save(path, save_all=True, append_images=[Image.new("RGB", image.size)])
+
+
+def darkened(path):
+    """Have a browser show a picture darker than its pixels are."""
+    content = path.read_bytes()
+    chunk = b"gAMA" + (10_000).to_bytes(4, "big")
+    chunk = (4).to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big")
+    path.write_bytes(content[:33] + chunk + content[33:])
+
+
 MANIFEST = "results/manifest.json"
 LEDGER = f"{RUN}/ledger.json"
 OPTIMUM = "data/optimum/diabetes"
+FILES = {
+    "manifest": MANIFEST, "table": ERRORS, "claims.csv": "results/claims.csv",
+    "claims.md": "results/claims.md", "report": "results/report/index.html",
+    "picture": "figures/tiny/curves.png", "curves": "figures/tiny/curves.csv",
+    "winners": "results/tiny/complete.txt", "tuning": f"{RUN}/tune.parquet",
+    "evaluation": f"{RUN}/evaluate.parquet", "sweep": DRAWN, "ledger": LEDGER,
+    "timing": "results/tiny/timing.parquet",
+    "fetched arrays": "data/fetched/diabetes/arrays.npz",
+    "fetched record": "data/fetched/diabetes/fetch.json",
+    "prepared arrays": "data/prepared/diabetes/arrays.npz",
+    "prepared record": "data/prepared/diabetes/meta.json",
+    "weights": f"{OPTIMUM}/w.npy", "optimum": f"{OPTIMUM}/optimum.json",
+}  # fmt: skip
+TEXTS = ("manifest", "table", "fetched record", "prepared record", "optimum")
+WITHOUT = ("fetched", "prepared", "weights", "optimum")  # as in a clone
 TAMPERED = {
     # what is done to which file, and whether the manifest is made again afterwards
-    **{f"{way.__name__} manifest": (MANIFEST, way, False)
-       for way in (Path.unlink, emptied, cut)},
+    **{f"no {name}": (file, Path.unlink, name != "manifest")
+       for name, file in FILES.items() if not name.startswith(WITHOUT)},
+    **{f"{way.__name__} {name}": (file, way, name != "manifest")
+       for way in (cut, emptied) for name, file in FILES.items()},
+    **{f"flipped {name}": (file, flipped, True)
+       for name, file in FILES.items() if name not in (*TEXTS, "picture")},
     "a manifest of numbers": (MANIFEST, lambda path: path.write_text('{"files": 3}'),
         False),
-    **{f"no {Path(file).name}": (file, Path.unlink, True) for file in (
-        ERRORS, "results/claims.csv", "figures/tiny/curves.png", LEDGER,
-        "figures/tiny/curves.csv", f"{RUN}/tune.parquet", f"{RUN}/evaluate.parquet",
-        DRAWN, "results/tiny/complete.txt")},
-    **{f"{way.__name__} {Path(file).name}": (file, way, True)
-       for way in (flipped, cut, emptied) for file in (
-        f"{RUN}/tune.parquet", DRAWN, "data/fetched/diabetes/arrays.npz",
-        "data/prepared/diabetes/arrays.npz", f"{OPTIMUM}/w.npy", "results/claims.csv",
-        "results/claims.md", "results/report/index.html", "results/tiny/complete.txt",
-        "figures/tiny/curves.csv", LEDGER)},
-    **{f"{way.__name__} {Path(file).name}": (file, way, True)
-       for way in (cut, emptied) for file in (
-        "figures/tiny/curves.png", "data/fetched/diabetes/fetch.json",
-        "data/prepared/diabetes/meta.json", f"{OPTIMUM}/optimum.json", ERRORS)},
-    "another picture": ("figures/tiny/curves.png", swapped, True),
-    "a pixel": ("figures/tiny/curves.png", repainted, True),
-    "a winner": ("results/tiny/complete.txt",
+    "another picture": (FILES["picture"], swapped, True),
+    "a pixel": (FILES["picture"], repainted, True),
+    "no opacity": (FILES["picture"], unseen, True),
+    "a second picture": (FILES["picture"], moving, True),
+    "another gamma": (FILES["picture"], darkened, True),
+    "a winner": (FILES["winners"],
         lambda path: replaced(path, "DP-CD", "DP-SGD"), True),
-    "a verdict on the page": ("results/claims.md",
+    "a verdict on the page": (FILES["claims.md"],
         lambda path: replaced(path, "reproduced", "contradicted"), True),
-    "a verdict in the report": ("results/report/index.html",
+    "a verdict in the report": (FILES["report"],
         lambda path: replaced(path, "reproduced", "contradicted"), True),
     "a verdict in the explorer": ("results/report/explorer.html",
         lambda path: replaced(path, "reproduced", "contradicted"), True),
-    "another optimum": (f"{OPTIMUM}/w.npy", reweighed, True),
-    "a lower F*": (f"{OPTIMUM}/optimum.json",
+    "a paper that is not here": (FILES["claims.csv"], joined, True),
+    "another optimum": (FILES["weights"], reweighed, True),
+    "a lower F*": (FILES["optimum"], lambda path: signed(path, value=0.5), True),
+    "another gap": (FILES["optimum"], lambda path: signed(path, gap=1e-30), True),
+    "another start": (FILES["optimum"], lambda path: signed(path, start=9.0), True),
+    "no optimum": (FILES["optimum"],
+        lambda path: signed(path, status="unavailable"), True),
+    "an unsigned F*": (FILES["optimum"],
         lambda path: edit_json(path, value=0.5), True),
-    "another gap": (f"{OPTIMUM}/optimum.json",
-        lambda path: edit_json(path, gap=1e-30), True),
-    "another fetched digest": ("data/fetched/diabetes/fetch.json",
+    "another fetched digest": (FILES["fetched record"],
         lambda path: edit_json(path, digest="0" * 20), True),
-    "less noise": (LEDGER, cheaper, True),
-    "a lower price": (LEDGER, mispriced, True),
-    "fewer releases": (LEDGER, unpaid, True),
+    "another number of records": (FILES["fetched record"],
+        lambda path: edit_json(path, n=7), True),
+    "data called unavailable": (FILES["prepared record"],
+        lambda path: signed(path, status="unavailable"), True),
+    "scaled arrays": (FILES["prepared arrays"], scaled, True),
+    "less noise": (LEDGER, restated(lambda calibrated: calibrated.update(
+        noise_multiplier=calibrated["noise_multiplier"] * 1e-3)), True),
+    "a lower price": (LEDGER, restated(lambda calibrated: calibrated.update(
+        claimed_epsilon=calibrated["claimed_epsilon"] / 2)), True),
+    "fewer releases": (LEDGER, restated(
+        lambda calibrated: calibrated["ledger"]["events"].pop()), True),
+    "a pipe": (ERRORS, lambda path: (path.unlink(), os.mkfifo(path)), True),
 }  # fmt: skip
 
 
@@ -455,11 +545,13 @@ def edit_json(path, **keys):
 
 
 BY_DAY = (  # every way, and the files that are read in different ways
-    *("cut manifest", "no errors.csv", "no ledger.json", "flipped tune.parquet"),
-    *("flipped arrays.npz", "flipped drawn.parquet", "flipped claims.csv"),
-    *("cut w.npy", "cut complete.txt", "cut fetch.json", "emptied meta.json"),
-    *("emptied curves.png", "a pixel", "a verdict on the page", "a lower F*"),
-    *("another optimum", "less noise", "a lower price", "fewer releases"),
+    *("cut manifest", "no table", "no ledger", "flipped tuning", "flipped sweep"),
+    *("flipped fetched arrays", "flipped prepared arrays", "flipped claims.csv"),
+    *("cut weights", "cut winners", "cut fetched record", "emptied prepared record"),
+    *("emptied picture", "a pixel", "no opacity", "a second picture", "another gamma"),
+    *("a verdict on the page", "a paper that is not here", "another optimum"),
+    *("a lower F*", "data called unavailable", "scaled arrays", "less noise"),
+    *("a lower price", "fewer releases", "a pipe"),
 )
 
 
@@ -504,7 +596,7 @@ def test_counts_as_json_say_what_was_covered_and_left_out(results, capsys):
     assert verified("--json") == []
     summary = json.loads(capsys.readouterr().out)
     assert "no rows here of tiny" in summary["left_out"][0]
-    assert summary["kinds"]["rows"]["absent"] == 5
+    assert summary["kinds"]["rows"]["absent"] == 6
     assert summary["kinds"]["pictures"]["not checkable"] == 1
 
 
@@ -520,11 +612,17 @@ def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
 
 def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     """All digests and all that must agree are in order, F* among them."""
-    path = results / RUN / "evaluate.parquet"
-    table = store.read_table(path)
     optimum = json.loads((results / "data/optimum/diabetes/optimum.json").read_text())
-    error = np.where(table["checkpoint"] > 0, 0.9, 1.0) * table["relative_error"]
-    edited(path, relative_error=error, objective=optimum["value"] * (1 + error))
+
+    def better(table):
+        is_later = (table["checkpoint"] > 0) & (table["solver"] == "dp_cd")
+        return table["relative_error"] * np.where(is_later, 0.9, 1.0)
+
+    def objective(table):
+        return optimum["value"] * (1 + table["relative_error"])
+
+    for file in (FILES["evaluation"], FILES["timing"]):
+        edited(Path(file), relative_error=better, objective=objective)
     draw()
     claims.write(configured())
     config = configured()  # `dperm complete` tries some rows again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.config import grid
-from dperm.config.config import compose
+from dperm.config.config import compose, read
 from dperm.experiments import makers, products, results
 from dperm.experiments.inputs import Inputs
 from dperm.plotting import drawing
@@ -37,12 +38,15 @@ def needs_data(sweep):
     return bool(sweep.problems or sweep.prepared)
 
 
+written = functools.cache(functools.partial(read, "paper"))
+
+
 def made_only_of(collection, ran):
     """The products of a kind whose sweeps, and nothing else, ran or did not."""
     for paper in PAPERS:
-        config = compose([f"paper={paper}"])
-        for name, product in getattr(config.paper, collection).items():
-            own = [config.paper.sweeps[one] for one in product.sweeps]
+        section = written(paper)
+        for name, product in getattr(section, collection).items():
+            own = [section.sweeps[one] for one in product.sweeps]
             known = [not needs_data(one) for one in own]
             if own and (any(known) if ran else not any(known)):
                 yield paper, name

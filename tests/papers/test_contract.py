@@ -52,7 +52,7 @@ def test_every_sweep_and_product_is_recorded(frames):
 
 
 @pytest.mark.parametrize(("paper", "name"), made_only_of("figures", ran=True))
-def test_a_figure_is_rows_with_named_axes_and_is_drawn(swept, paper, name):
+def test_a_figure_is_rows_with_named_axes_that_a_journal_prints(swept, paper, name):
     picture = make(configured(paper, swept), "figures", name)
     rows, shown = picture.rows, [*picture.titles]
     assert list(rows) == [*drawing.CURVE_COLUMNS, drawing.ROLE] and len(rows)
@@ -71,13 +71,6 @@ def test_a_figure_is_rows_with_named_axes_and_is_drawn(swept, paper, name):
         letters = [title.partition("}")[0][-1] for title in titles]
         assert letters == [*ascii_lowercase[: len(shown)]]
     assert len(data) == len(rows)
-    drawing.plt.close(figure)
-
-
-@pytest.mark.parametrize(("paper", "name"), made_only_of("figures", ran=True))
-def test_a_figure_is_one_that_a_journal_prints(swept, paper, name):
-    picture = make(configured(paper, swept), "figures", name)
-    figure, _ = drawing.made(picture)
     faults = [*legible.faults(figure)]
     drawing.plt.close(figure)
     assert not faults

@@ -1,17 +1,18 @@
-"""What every solver promises: ``check_solver`` over the registry.
+"""What every solver promises: ``check_solver`` over the registry, and its prices.
 
 A YAML in ``conf/solver`` is checked without a line here; an algorithm of this package
 needs a twin too (``test_twins``).
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
 from dperm.solvers import registry
-from dperm.testing import check_solver, solver_checks
+from dperm.testing import Check, check_solver, solver_checks
 from solvers.test_twins import COMPARED
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +22,16 @@ YAMLS = sorted(ROOT.glob("conf/solver/*.yaml"))
 
 # Of variants by options, which weekly runs them all; one of them stands for all by day.
 WEEKLY, BY_DAY = ("sensitivity", "target", "sizes", "noise"), "approximate_minima"
+PRICED = (  # by day, one of each family and law of noise; all others weekly
+    *("ada_ssp", "dp_bcfw", "dp_cd", "dp_gcd_gumbel", "dp_gd", "dp_gram", "dp_sgd"),
+    *("dp_minibatch", "dp_skgd", "moments", "sco_dp_sgd", "sco_mirror_descent"),
+)
+
+
+def price(subject):
+    """No shift costs more than the ledger, by a second accountant too."""
+    for m, audit in subject.audits:
+        assert not audit.epsilon().caught, m.name
 
 
 def checks():
@@ -29,9 +40,13 @@ def checks():
         spec = OmegaConf.to_container(OmegaConf.load(path))
         varied = path.stem == spec["algorithm"]
         given = (spec["algorithm"], spec.get("options", {}), varied)
-        for check in solver_checks(*given):
-            is_weekly = not varied and path.stem != BY_DAY and str(check) in WEEKLY
-            marks = pytest.mark.long if is_weekly else ()
+        every = solver_checks(*given)
+        (subject,) = every[0].run.args
+        every.append(Check("price", spec["algorithm"], partial(price, subject)))
+        weekly = {*WEEKLY} if not varied and path.stem != BY_DAY else set()
+        weekly |= set() if path.stem in PRICED else {"price"}
+        for check in every:
+            marks = pytest.mark.long if str(check) in weekly else ()
             yield pytest.param(check, id=f"{path.stem}-{check}", marks=marks)
 
 
@@ -131,6 +146,8 @@ SLIPS = {
 def test_a_slip_fails_the_check_of_that_name(name, own):
     """Planted in the documentation's solver, one for every promise."""
     algorithm = own(SLIPS[name])
+    with pytest.raises(ValueError, match="expected the name of a solver"):
+        check_solver(algorithm, options=name)
     if name == "offers":
         with pytest.raises(ValueError, match=r"of_my_own.*Run.*'keep'"):
             check_solver(algorithm)

@@ -85,6 +85,7 @@ def test_the_audit_runs_it(mine):
     assert not audited("solver=noisy_gd").any()
 
 
+@pytest.mark.long
 def test_the_audit_refutes_it_with_half_its_noise(mine):
     edit(mine / "noisy_gd.py", "2.0 * settings.clip", "settings.clip")
     assert audited("solver=noisy_gd")["sensitivity"]

@@ -17,6 +17,7 @@ from dperm.experiments.tune import tuning_tasks
 from dperm.problems import losses
 from dperm.storage import source_code
 from dperm.workflow import jobs
+from weekly import spread
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -244,7 +245,7 @@ COUNTS_NOT = [
 
 @pytest.mark.parametrize(
     ("made", "edit", "counts"),
-    [*((*case, True) for case in COUNTS), *((*case, False) for case in COUNTS_NOT)],
+    spread([*((*c, True) for c in COUNTS), *((*c, False) for c in COUNTS_NOT)]),
 )
 def test_an_edit_counts_where_it_is_behind_a_key(edited, made, edit, counts):
     module, *texts = edit

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import SCRIPT, python
+from commands import SCRIPT, dperm, python
 from dperm.config.config import compose
 from dperm.experiments import plan
 from dperm.experiments.task import PROVENANCE
@@ -118,7 +118,7 @@ def test_data_of_another_scale_leave_no_job_out(finished):
     """Data that this scale makes again: all that reads them is to be made."""
     settings = ["scale=quickstart", f"set={SMALL}"]
     words = ("-n", "-j", "1", "--directory", finished[0], "--config", *settings)
-    done = python("-m", "dperm", *words, "--", "dpcd")
+    done = dperm(*words, "--", "dpcd")
     for rule in ("solve", "sweep", "complete"):
         assert f"rule {rule}:" in done.stdout, rule
 

@@ -43,6 +43,7 @@ from dperm.privacy.accountants.tight import gaussian_epsilon
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
 FIRST_PAIRS = 24  # pairs of the first look
+SIZING = 0.03  # share of the budget after which outputs are not sized any more
 FROZEN, RANKING = 4, 0.25  # runs under the same noise; share of a stage's budget for it
 LAWFUL, COUNTED = 24, 24  # of the worst pairs: exact laws are compared, events counted
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
@@ -240,6 +241,11 @@ class Search:
         if working is None:
             raised = self._error(pairs[0])
             raise CannotAuditError(f"it raised on every pair tried: {raised}")
+        for pair in pairs[:FIRST_PAIRS]:  # outputs may differ in size
+            if self._gone() < SIZING:
+                self._error(pair)
+        if not self.size:
+            raise CannotAuditError("the output: expected numbers, found none")
         self.replayed = self.target.repeats(working.first)
         if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
@@ -316,6 +322,8 @@ class Search:
         for k, seed in enumerate(seeds):
             output, raised = self._run(data, seed)
             outputs[k, : output.size] = output[: self.size]
+            if output.size > self.size:  # than any at first: that there are more
+                outputs[k, -1:] = np.inf
             texts.append(raised)
         return outputs, texts[0]
 

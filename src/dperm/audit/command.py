@@ -11,7 +11,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -203,7 +203,9 @@ def _audited(
 
     try:
         judge = audit_once if claim.is_of_canaries else audit
-        pipe.send((judge(load(function), claim, domain, seed, report), True))
+        with redirect_stdout(sys.stderr):  # what a module prints is no verdict
+            fit = load(function)
+        pipe.send((judge(fit, claim, domain, seed, report), True))
     except CannotAuditError as error:
         pipe.send((error, True))
 

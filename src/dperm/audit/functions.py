@@ -13,8 +13,10 @@ import math
 import os
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -401,17 +403,26 @@ def numbers(value: Any) -> Array:
         value = [value.coef_, getattr(value, "intercept_", ())]
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value.ravel() + 0.0
-    if isinstance(value, dict):
-        value = [value[key] for key in sorted(value)]
+    if isinstance(value, dict):  # its keys are published too
+        keys = sorted(value, key=repr)
+        value = [*(value[key] for key in keys), *map(_of_key, keys)]
     if isinstance(value, list | tuple):
         return np.concatenate([np.empty(0), *map(numbers, value)])
     try:
-        return np.ravel(np.asarray(value, dtype=float)) + 0.0  # -0.0 is 0.0
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            array = np.stack([array.real, array.imag])
+        return np.ravel(array.astype(float)) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError) as error:
         type_name = type(value).__name__
         raise CannotAuditError(
             f"the output: expected numbers, found {type_name}"
         ) from error
+
+
+def _of_key(key: Any) -> Any:
+    """A number that tells the key of a mapping from others."""
+    return key if isinstance(key, Real) else zlib.crc32(repr(key).encode()) / 2**32
 
 
 def load(place: str) -> Fit:

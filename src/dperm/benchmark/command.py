@@ -29,10 +29,12 @@ log = logging.getLogger(__name__)
 
 OVERRIDES = ("data", "output")  # data.mirror=..., output.results=...
 OF_COLUMNS = ("positive", "drop", "missing", "categories")
+OF_NAMES = ("bounds", "categories")  # with the name of a column behind a point
 USUAL = {  # methods if none is named, by whether labels are classes
     True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
 }
+WORKBOOKS = (".xls", ".xlsx", ".xlsm", ".ods", ".numbers")  # endings
 JSON = "--json"  # print the table's rows as JSON
 HTML = "--html"  # write one page with answer, picture and table
 MIN_RECORDS = 10  # records, of which a fifth is held out
@@ -170,6 +172,8 @@ def parse(words: Iterable[str]) -> Request:
             faults.append(f"no key {word!r}{listed}")
         else:
             try:
+                if name in OF_NAMES and below:  # a column's name may have points
+                    below = [".".join(below)]
                 _put(arguments, [name, *below], _value(name, text))
             except (yaml.YAMLError, TypeError):
                 faults.append(f"{word}: expected {OPTION_HELP[name]}")
@@ -406,6 +410,8 @@ def _read(request: Request) -> tuple[Any, Any, list[str]]:
         files = [str(file) for file in Path().iterdir() if file.is_file()]
         near = hint(request.problem, files)
         raise ConfigError(f"problem={request.problem}: no such file{near}")
+    if path.suffix.lower() in WORKBOOKS:
+        raise ConfigError(f"{path.name}: a workbook, expected CSV: save a sheet as CSV")
     separator = request.separator and request.separator.replace("\\t", "\t")
     read_options: dict[str, Any] = {
         "decimal": request.decimal,

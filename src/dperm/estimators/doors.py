@@ -63,13 +63,23 @@ class LoudNumber(float):
         raise RuntimeError(TOLD)
 
 
+BROKEN = Fraction(1, 2)
+object.__setattr__(BROKEN, "_denominator", 0)
+
+
 def entries() -> list[Any]:
     """What may stand in the place of a number or a label."""
     plain = [None, True, 0.5, -1, "abc", "0.5", "", "nan", "1e400", b"u", 1j, 10**400]
     numeric = [np.nan, np.inf, -np.inf, 1e308, 5e-324, Decimal("sNaN"), Decimal("0.5")]
-    numeric += [Fraction(1, 2), np.float16(1), np.longdouble(1), np.uint64(2**63)]
+    numeric += [
+        Fraction(1, 2),
+        BROKEN,
+        np.float16(1),
+        np.longdouble(1),
+        np.uint64(2**63),
+    ]
     times = [pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01")]
-    nested = [[], [1], [1, 2], [[1]], (), (1,), {}, {"a": 1}, {1}, range(3)]
+    nested = [[], [1], [1, 2], [[1]], (), (1,), {}, {"a": 1}, {1}, range(10**18)]
     arrays = [np.array(1.0), np.array([1.0]), np.zeros((2, 2)), np.array(["a"])]
     odd = [
         object,
@@ -93,7 +103,7 @@ def rows() -> list[Any]:
         tuple(range(P)),
         np.arange(P),
         np.ones(P, np.float32),
-        range(P),
+        range(10**18),
         deque([1] * P),
     ]
     return [*short, *texts, *others, *odd, *plain, iter([1.0] * P), np.ma.zeros(P)]

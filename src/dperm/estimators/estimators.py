@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
@@ -175,23 +176,28 @@ class DPLinear(Counted):
         delta = 1 / n**2 if self.delta is None else self.delta
         self._epsilon, self._delta = check_target(self.epsilon, delta)
         l2 = 0.0 if self.l2 is None else self.l2
-        own = not self.release or self.random_state is None
+        is_released = _is_flag(self.release) and self.release
         for name, is_right, expected in (
-            ("loss", self.loss in self._losses, f"one of {', '.join(self._losses)}"),
+            ("loss", isinstance(self.loss, str) and self.loss in self._losses,
+             f"one of {', '.join(self._losses)}"),
             ("setting", isinstance(self.setting, Mapping | None), "values by name"),
             ("setting", self.setting is None or not self._is_auto,
              "with a solver that is named, not 'auto'"),
-            ("l1", is_number(self.l1) and self.l1 >= 0, "0 or more"),
-            ("l2", is_number(l2) and l2 >= 0, "0 or more"),
-            ("fit_intercept", self.fit_intercept in (True, False), "True or False"),
-            ("release", self.release in (True, False), "True or False"),
-            ("random_state", own, "None with release=True, which takes the system's"),
-            ("epsilon", not self.release or self._epsilon < math.inf,
+            ("l1", is_number(self.l1) and 0 <= self.l1 < math.inf,
+             "a finite number from 0"),
+            ("l2", is_number(l2) and 0 <= l2 < math.inf, "a finite number from 0"),
+            ("fit_intercept", _is_flag(self.fit_intercept), "True or False"),
+            ("release", _is_flag(self.release), "True or False"),
+            ("random_state", self.random_state is None or not is_released,
+             "None with release=True, which takes the system's"),
+            ("epsilon", not is_released or self._epsilon < math.inf,
              "a finite epsilon with release=True"),
         ):  # fmt: skip
             if not is_right:
                 found = getattr(self, name)
-                raise ValueError(f"{name}: expected {expected}, found {found!r}")
+                raise ValueError(
+                    f"{name}: expected {expected}, found {door.shown(found)}"
+                )
         if self.release:
             from dperm import extras
 
@@ -318,6 +324,7 @@ class DPLinear(Counted):
         Raises ValueError for unsuitable labels, parameters or solvers, and BudgetError
         if an open ``Budget`` has too little left.
         """
+        self._refuse_elsewhere()
         t, every = self._cleaned(X, y)
         seed = noise_seed(self.random_state)
         first = ranges.ledger(self._ranges, self._n, self._epsilon, self._delta)
@@ -489,7 +496,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         where noise would cost more than such a ridge.
     classes : sequence
         Required. The labels; of two, the second is +1. A record with another label, or
-        with a number that is not finite, counts as one in the middle of all ranges.
+        with NaN, counts as one in the middle of all ranges.
     bounds : (low, high), list of pairs, pair of arrays, or mapping
         Required. Ranges to which columns are clipped, not computed from the data: one
         pair for all, a list of one for each, a tuple of two arrays with lower and upper
@@ -627,7 +634,7 @@ class DPRegressor(RegressorMixin, DPLinear):
         return door.numbers(y)
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
-        """Labels as t in their range; a record that is not finite becomes zeros."""
+        """Labels as t in their range; a record with NaN becomes zeros."""
         ends = ranges.declared(
             "label_bounds", self.label_bounds, 1, self.fit_intercept, is_sparse=False
         )
@@ -744,6 +751,10 @@ def fit(
             f"{' and '.join(chosen) or 'neither'}{too * ('bounds' not in parameters)}"
         )
     return estimator_type(solver, epsilon=epsilon, **parameters).fit(X, y)
+
+
+def _is_flag(choice: Any) -> bool:
+    return isinstance(choice, Integral | np.bool_) and choice in (True, False)
 
 
 def with_constant(X: Any, value: float, own: bool = False) -> Any:

@@ -18,7 +18,7 @@ from dperm.estimators.bases import BaseEstimator
 from dperm.privacy.accountants import TIGHT
 from dperm.privacy.calibration import Calibration, calibrate
 from dperm.privacy.events import Ledger, moves_with_data, united
-from dperm.problems.door import number
+from dperm.problems.door import number, shown
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class BudgetError(ValueError):
 
 
 LEAST_DELTA = sys.float_info.min
+LEAST_EPSILON = 1e-300  # that calibration finds
 CURE = "fit in one process, by n_jobs=None or joblib's threading backend"
 ROUNDING = 1e-9  # relative tolerance of a budget's sums
 _ACTIVE: list[Budget] = []  # innermost last
@@ -139,6 +140,7 @@ class Budget:
     #: what the fits so far take as public
     given: tuple[str, ...] = field(default=(), init=False)
     _seeds: set[int] = field(default_factory=set, init=False, repr=False)
+    _thread: int = field(default=0, init=False, repr=False)  # that opened it
 
     def __post_init__(self) -> None:
         self.epsilon, self.delta = check_target(self.epsilon, self.delta)
@@ -146,6 +148,7 @@ class Budget:
     def __enter__(self) -> Self:
         with _LOCK:
             processes.mark()
+            self._thread = threading.get_ident()
             _ACTIVE.append(self)
         return self
 
@@ -179,34 +182,57 @@ def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> N
     """
     parent = processes.marked_parent()
     if parent:
-        raise BudgetError(
-            f"process {parent} has a Budget open, which would not count this fit of "
-            f"process {os.getpid()}: {CURE}"
-        )
+        raise _uncounted(parent)
     with _LOCK:
         for budget in _ACTIVE:
             budget._refuse(seed, epsilon=epsilon, delta=delta)
-        for budget in _ACTIVE:
+        for budget in dict.fromkeys(_ACTIVE):  # one may be entered twice
             budget.spent_epsilon += epsilon
             budget.spent_delta += delta
             budget.given = united(budget.given, given)
             budget._seeds.add(seed)
 
 
+def _uncounted(process: int) -> BudgetError:
+    """The refusal of a fit here by a budget that is open there."""
+    return BudgetError(
+        f"process {process} has a Budget open, which would not count this fit of "
+        f"process {os.getpid()}: {CURE}"
+    )
+
+
 class Counted(BaseEstimator):
     """An estimator whose fits are counted by the budgets that are open.
 
-    It is copied within a process as usual. Raises BudgetError where it would leave the
-    process before it is fitted while a budget is open.
+    It is copied within a process as usual. While a budget is open, an estimator that is
+    not fitted does not leave the process: pickling raises BudgetError. A library's
+    thread that hands tasks to other processes would say so in words of its own. There
+    the estimator is pickled, but raises BudgetError where it is fitted.
     """
 
+    _origin: Any = None  # the process that it left while a budget was open
+
     def __getstate__(self) -> Any:
-        if _ACTIVE and not hasattr(self, "epsilon_"):
+        state = super().__getstate__()
+        if not _ACTIVE or hasattr(self, "epsilon_"):
+            return state
+        if threading.get_ident() in {budget._thread for budget in _ACTIVE}:
             raise BudgetError(
                 f"{type(self).__name__}: a Budget is open, which would not count a fit "
                 f"in another process: {CURE}"
             )
-        return super().__getstate__()
+        return {**state, "_origin": processes.origin()}
+
+    def _refuse_elsewhere(self) -> None:
+        """Refuse a fit in another process than that whose budget should count it."""
+        if self._origin and self._origin != processes.origin():
+            raise _uncounted(self._origin[0])
+        vars(self).pop("_origin", None)
+
+    def __sklearn_clone__(self) -> Any:
+        clone = super().__sklearn_clone__()
+        clone._origin = self._origin
+        return clone
 
     def __copy__(self) -> Self:
         copied = type(self).__new__(type(self))
@@ -224,14 +250,18 @@ def check_target(epsilon: Any, delta: Any) -> tuple[float, float]:
     """Epsilon and delta as doubles; ValueError for what is none, or no target."""
     if not (is_number(epsilon) and float(epsilon) > 0):
         raise ValueError(
-            f"epsilon: expected a positive number or inf, found {epsilon!r}"
+            f"epsilon: expected a positive number or inf, found {shown(epsilon)}"
+        )
+    if float(epsilon) < LEAST_EPSILON:
+        raise ValueError(
+            f"epsilon: expected at least {LEAST_EPSILON:g}, found {shown(epsilon)}"
         )
     if not (is_number(delta) and 0 < float(delta) < 1):
-        raise ValueError(f"delta: expected a number in (0, 1), found {delta!r}")
+        raise ValueError(f"delta: expected a number in (0, 1), found {shown(delta)}")
     if float(delta) < LEAST_DELTA:
         raise ValueError(
             f"delta: expected at least {LEAST_DELTA:.2g}, below which doubles lose "
-            f"digits, found {delta!r}"
+            f"digits, found {shown(delta)}"
         )
     return float(epsilon), float(delta)
 

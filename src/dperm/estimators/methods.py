@@ -37,6 +37,7 @@ from dperm.privacy.events import (
     Ledger,
 )
 from dperm.privacy.noise import Streams, streams
+from dperm.problems.door import shown
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import Problem
 from dperm.solvers import registry
@@ -349,13 +350,15 @@ class Method:
         for key, value in setting.items():
             expected = ""
             if key not in able:
-                expected = f"one of {', '.join(able)}{hint(key, able)}"
+                expected = f"one of {', '.join(able)}{hint(str(key), able)}"
             elif numbers and not (
                 isinstance(value, Real)
                 and not isinstance(value, bool)
                 and 0 < float(value) < math.inf
             ):
                 expected = f"a positive number, found {value!r}"
+            elif isinstance(value, Real) and abs(value) == math.inf:
+                expected = f"a finite number, found {value!r}"
             elif numbers and key == "steps" and not is_whole(value):
                 expected = f"a whole number, found {value!r}"
             if expected:
@@ -515,7 +518,7 @@ def _given(solver: Any) -> str:
     except ValueError as error:
         raise ConfigError(
             f"solver: expected a name, or a module or object with the names of a "
-            f"solver, found {solver!r}: {error}"
+            f"solver, found {shown(solver)}: {error}"
         ) from error
 
 

@@ -40,6 +40,11 @@ def marked_parent() -> int:
     return 0
 
 
+def origin() -> tuple[int, str]:
+    """The number of this process, and a name that no later one has."""
+    return os.getpid(), _file(os.getpid()).name
+
+
 def _file(process: int) -> Path:
     owner = os.getuid() if hasattr(os, "getuid") else 0
     name = f"dperm-budget-{owner}-{process}-{_origin(process)[1]}"

@@ -297,7 +297,8 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """
     pairs = _numbers(bounds)
     is_list = isinstance(bounds, list)
-    is_ends = isinstance(bounds, tuple) and not isinstance(bounds[0], tuple)
+    is_tuple = isinstance(bounds, tuple)
+    is_ends = is_tuple and not isinstance(next(iter(bounds), None), tuple)
     if pairs.shape == (2,):
         return np.full(k, pairs[0]), np.full(k, pairs[1])
     if pairs.shape == (k, 2) and (is_list or k != 2):

@@ -146,6 +146,7 @@ class PrivateSearch(Counted):
         Raises ValueError for parameters that cannot be searched or an epsilon out of
         reach, and BudgetError if an open ``Budget`` has too little left.
         """
+        self._refuse_elsewhere()
         models, t, labels = self._prepared(X, y)
         base = models[0]
         half = base._delta
@@ -182,17 +183,20 @@ class PrivateSearch(Counted):
         if not isinstance(self.estimator, DPLinear) or self.estimator.release:
             raise ValueError(
                 "estimator: expected a DPClassifier or a DPRegressor with no "
-                f"release=True, found {self.estimator!r}"
+                f"release=True, found {door.shown(self.estimator)}"
             )
         check_target(self.epsilon, 0.5)
         if float(self.epsilon) == np.inf:
             raise ValueError("epsilon: expected a finite number, found inf")
-        grid = [*ParameterGrid(self.param_grid)]
+        try:
+            grid = [*ParameterGrid(self.param_grid)]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"param_grid: {error}") from error
         wrong = set[str]().union(*grid) - {*SEARCHED}
         if wrong or not grid:
             raise ValueError(
                 f"param_grid: expected some of {', '.join(SEARCHED)}, found "
-                f"{', '.join(sorted(wrong)) or 'none'}"
+                f"{', '.join(sorted(map(str, wrong))) or 'none'}"
             )
         inner = INNER * self._of_choice
         models = [

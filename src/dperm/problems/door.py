@@ -327,7 +327,7 @@ def number(entry: Any) -> float | None:
         return None
     try:
         return reader(entry)
-    except (ValueError, OverflowError):  # words, a signalling NaN, more than a double
+    except (ValueError, ArithmeticError):  # words, a signalling NaN, too large
         return None
 
 
@@ -611,8 +611,8 @@ def _row(row: Any) -> Sequence[Any] | np.ndarray | None:
         return tuple.__getitem__(row, slice(None))
     if row_type is np.ndarray:
         return row if row.ndim == 1 and row.dtype.kind in "fiubO" else None
-    is_plain = row_type is range or row_type is deque or row_type is array.array
-    return [*row] if is_plain else None
+    is_plain = row_type is deque or row_type is array.array
+    return [*row] if is_plain else None  # a range may be of any length
 
 
 # --- columns and labels ---------------------------------------------------------------
@@ -707,7 +707,7 @@ def _of_pandas(values: Any) -> Column:
         filled = values.to_numpy(dtype=np.float64, na_value=np.nan)
         value_type = TRUTH if types.is_bool_dtype(dtype) else NUMBERS
         return Column(value_type, filled, str(dtype), public)
-    if dtype.kind == "O":
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":  # as periods' types say too
         return Column(OBJECTS, [*values.to_numpy(dtype=object)], str(dtype), public)
     return Column(OTHER, values, str(dtype), public)
 

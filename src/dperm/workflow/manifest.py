@@ -147,8 +147,12 @@ def tracked_files(scale: str) -> dict[str, Path]:
         top = Path(name, scale)
         for path in sorted(top.rglob("[!.]*")):
             is_kept = path.suffix in TRACKED and path.name not in LEFT_OUT
-            if is_kept and (
-                path.parent == top or path.relative_to(top).parts[0] in folders
+            if (
+                is_kept
+                and path.is_file()
+                and (  # no folder, link to nothing or pipe
+                    path.parent == top or path.relative_to(top).parts[0] in folders
+                )
             ):
                 paths[path.as_posix()] = path
     return paths

@@ -12,7 +12,7 @@ import importlib
 import json
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ from dperm import data
 from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.locate import ConfigError, available
+from dperm.data import preparing
+from dperm.data.arrays import nonzeros
 from dperm.data.fetching import fetched_folder, load_fetched, read_record
 from dperm.data.preparing import prepared_folder
-from dperm.experiments import plan
+from dperm.experiments import makers, plan, products
 from dperm.experiments.inputs import (
     Inputs,
     load_optimum,
@@ -40,10 +42,18 @@ from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration
 from dperm.problems.optimum import duality_gap
 from dperm.storage import files as store
+from dperm.workflow import manifest
 from dperm.workflow.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 
 RTOL = 1e-9  # of a value that is computed again
 LEAST_GAP = 1e-10  # relative, of a certified optimum
+COLOURS = ("gamma", "icc_profile", "srgb", "chromaticity")  # chunks of a PNG
+BLOCK = "scorecard: written by `dperm readme`"
+PICTURES = ("worth", "printed")  # of README
+OF_ALL = (  # files of all papers together
+    *("claims.csv", "claims.md", "report/index.html"),
+    *("audit/epsilon.csv", "audit/tuning.csv"),
+)
 # How a CSV file differs from a table, as text; empty if it does not.
 Differ = Callable[[Path, pd.DataFrame], str]
 
@@ -55,10 +65,12 @@ def picture(drawn: Any, rows: Any, path: Path) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         redrawn = drawing.save(drawn, rows, Path(scratch, path.name))[0]
         try:
-            pixels = _pixels(path)
-            fresh_pixels = _pixels(redrawn)
+            pixels, *display = _shown(path)
+            fresh_pixels, *fresh_display = _shown(redrawn)
         except (OSError, ValueError, SyntaxError) as error:  # Pillow's
             return f"it is damaged: {error}"
+    if display != fresh_display:
+        return "it moves, or its colours are shown as others"
     if pixels.shape != fresh_pixels.shape:
         return f"it is {pixels.shape[1]} x {pixels.shape[0]} pixels"
     count = int((pixels != fresh_pixels).any(axis=-1).sum())
@@ -67,9 +79,12 @@ def picture(drawn: Any, rows: Any, path: Path) -> str:
     return f"{count:,} of {pixels.shape[0] * pixels.shape[1]:,} pixels differ"
 
 
-def _pixels(path: Path) -> np.ndarray:
+def _shown(path: Path) -> tuple[Any, ...]:
+    """Pixels of a PNG with their opacity, and what else changes what a reader sees."""
     with Image.open(path) as image:
-        return np.asarray(image.convert("RGB"))
+        pixels = np.asarray(image.convert("RGBA"))
+        frames = getattr(image, "n_frames", 1)
+        return pixels, frames, [image.info.get(chunk) for chunk in COLOURS]
 
 
 # --- data and optima ------------------------------------------------------------------
@@ -91,35 +106,57 @@ def stored(paper: schema.Paper, inputs: Inputs, coverage: Coverage) -> Iterator[
             if not prepared_folder(name, inputs.data).is_dir():
                 coverage.count("data", ABSENT)
                 continue
-            prepared = data.load_prepared(name, inputs.data)
-            coverage.count("data", CHECKED)
-            if prepared.available:
-                yield from _optimum(spec, inputs.data, coverage)
-        except (OSError, ValueError, LookupError) as error:
+            yield from _prepared(spec, inputs.data, coverage)
+        except (OSError, ValueError) as error:
             yield str(error)
+        except LookupError as error:
+            yield f"{name}: {error!r}: delete {inputs.data.dir} and run again"
 
 
 def _fetched(
     dataset: schema.Dataset, where: schema.Data, coverage: Coverage
 ) -> Iterator[str]:
-    """Find fetched arrays with another digest than recorded, or than declared."""
+    """Find fetched arrays that are not as recorded, or have not the declared digest."""
     folder = fetched_folder(dataset.name, where)
     record = read_record(dataset.name, where)
+    again = f"delete {folder} and run again"
     if record is None and not folder.is_dir():
         coverage.count("data", ABSENT)
         return
     if record is None:
-        yield f"{folder}/fetch.json is damaged: delete {folder} and run again"
+        yield f"{folder}/fetch.json is damaged: {again}"
         return
     coverage.count("data", CHECKED)
     if not record.available:
         return
-    load_fetched(dataset.name, where)
+    X, _ = load_fetched(dataset.name, where)
     if dataset.digest not in (None, record.digest):
         yield (
             f"{folder}: the arrays have digest {record.digest}, but "
-            f"{dataset.digest} is declared: delete {folder} and run again"
+            f"{dataset.digest} is declared: {again}"
         )
+    sizes = (*X.shape, nonzeros(X))
+    if (record.n, record.p, record.nnz) != sizes:
+        yield f"{folder}/fetch.json has other sizes than the arrays: {again}"
+
+
+def _prepared(
+    spec: schema.ProblemSection, folders: schema.Data, coverage: Coverage
+) -> Iterator[str]:
+    """Find prepared arrays that the fetched ones do not give, then a wrong optimum."""
+    prepared = data.load_prepared(spec.name, folders)
+    folder = prepared_folder(spec.name, folders)
+    record = read_record(spec.dataset.name, folders)
+    if record is None:
+        coverage.count("data", CHECKED)
+    else:
+        arrays = load_fetched(record.name, folders) if record.available else (None,) * 2
+        coverage.count("data", REMADE)
+        if preparing._make(spec, record, *arrays).meta != prepared.meta:
+            text = f"is not what {fetched_folder(record.name, folders)} gives"
+            yield f"{folder} {text}: delete it and run again"
+    if prepared.available:
+        yield from _optimum(spec, folders, coverage)
 
 
 def _optimum(
@@ -133,11 +170,26 @@ def _optimum(
     problem = load_problem(spec, folders)
     optimum = load_optimum(spec, folders)
     coverage.count("optima", REMADE)
-    objective = float(problem.objective(optimum.w)[0])
     again = f"delete {path.parent} and run again"
-    if not np.isclose(objective, optimum.value, rtol=RTOL, atol=0.0):
-        text = f"F* is {optimum.value:.12g}, but {objective:.12g} at w.npy"
-        yield f"{path}: {text}: {again}"
+    objective, start = (
+        float(problem.objective(w)[0]) for w in (optimum.w, np.zeros(problem.p))
+    )
+    remade = {
+        "value": objective,
+        "start": start,
+        "relative_gap": optimum.gap / optimum.value,
+        "relative_error_at_zero": (start - objective) / objective,
+        "support_size": int(optimum.support.sum()),
+        "l1_norm": float(np.abs(optimum.w).sum()),
+    }
+    record = store.read_json(path)
+    if record["status"] != "ok":
+        yield f"{path} says {record['status']}, and there are weights: {again}"
+    for key, number in remade.items():
+        recorded = record[key]
+        if not np.isclose(recorded, number, rtol=RTOL, atol=0.0):
+            text = f"{key} is {recorded:.12g}, but {number:.12g} at w.npy"
+            yield f"{path}: {text}: {again}"
     gap = duality_gap(problem, optimum.w)
     if gap > max(optimum.gap * (1 + 1e-3), LEAST_GAP * abs(objective)):
         yield f"{path}: the gap is {optimum.gap:.3g}, but {gap:.3g} at w.npy: {again}"
@@ -242,14 +294,20 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
     table = folder / "claims.csv"
     listed = folder / "claims.md"
     index = folder / "report" / "index.html"
-    blocks = not config.scale.folder and texts.README.is_file()
+    readme = texts.README.read_text("utf-8") if texts.README.is_file() else ""
+    blocks = not config.scale.folder and bool(readme)
+    record = store.known_json(folder / manifest.NAME) or {}
     if not table.is_file():
-        if listed.is_file() or index.is_file():
+        if listed.is_file() or index.is_file() or (blocks and BLOCK in readme):
             coverage.absent("verdicts", table, "run `dperm claims`")
         else:
             coverage.count("verdicts", ABSENT)
         return
     claims = texts.judged(folder)
+    papers = [paper.name for paper in texts.papers(config)]
+    if strangers := sorted({*claims["paper"]} - {*papers}):
+        names = ", ".join(strangers)
+        yield f"{table} judges {names}, no paper here: run `dperm claims`"
     explored = index.with_name("explorer.html")
     contents = {
         listed: lambda: texts.markdown(pd.read_csv(table)),
@@ -269,10 +327,16 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
     for path, text in contents.items():
         cure = f"run `dperm {cures.get(path, 'readme')}`"
         if not path.is_file():
-            coverage.count("pages", ABSENT)
+            if path in (listed, index):
+                coverage.absent("pages", path, cure)
+            else:
+                coverage.count("pages", ABSENT)
             continue
         try:
-            is_same = path.read_text(encoding="utf-8") == text()
+            fresh = text()
+            versions = str(record.get("versions"))  # of who made it, not who verifies
+            candidates = fresh, fresh.replace(store.versions(), versions)
+            is_same = path.read_text(encoding="utf-8") in candidates
         except ConfigError:  # a README of the user's own, without marks
             coverage.count("pages", UNCHECKABLE)
             continue
@@ -288,11 +352,11 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
         printed: Any = importlib.import_module("dperm.report.printed")
         note = printed.readings(every)
         draw_printed = functools.partial(printed.printed_picture, note=note)
-        pictures = {
-            "worth": (epsilons.true_epsilons(folder), epsilons.epsilons_picture),
-            "printed": (printed.numbers(every, folder), draw_printed),
-        }
-        for name, (rows, draw) in pictures.items():
+        pictures = (
+            (epsilons.true_epsilons(folder), epsilons.epsilons_picture),
+            (printed.numbers(every, folder), draw_printed),
+        )
+        for name, (rows, draw) in zip(PICTURES, pictures, strict=True):
             stem = Path(config.output.figures, name)
             yield from _of_readme(stem, rows, draw, differ, coverage)
 
@@ -305,8 +369,13 @@ def _of_readme(
     coverage: Coverage,
 ) -> Iterator[str]:
     """Find a picture of README, or its data, that the tables do not give."""
-    if rows.empty or not stem.with_suffix(".png").is_file():
+    files = [stem.with_suffix(f".{ending}") for ending in ("csv", "png")]
+    missing = [file for file in files if not file.is_file()]
+    if rows.empty or len(missing) == len(files):
         coverage.count("pictures", ABSENT)
+        return
+    if missing:
+        coverage.absent("pictures", missing[0], "run `dperm readme`")
         return
     if differ(stem.with_suffix(".csv"), rows):
         yield f"{stem}.csv is not what the tables give: run `dperm readme`"
@@ -343,6 +412,27 @@ def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterato
             if text := differ(path, auditing.PRODUCTS[name](config)):
                 cure = f"run `dperm audit product={name}`"
                 yield f"{path} is not what its sources give, {text}: {cure}"
+
+
+def of_no_job(configs: Iterable[schema.Config], files: Mapping[str, Path]) -> list[str]:
+    """Names of files that no stage makes: they have nothing but their digests.
+
+    They are measurements, such as ``bench.md``, and whatever else lies there.
+    """
+    remade = set[Path]()
+    audited = [f"audit/solvers/{name}.csv" for name in available("solver")]
+    for config in configs:
+        top = Path(config.output.results)
+        stems = [Path(config.output.figures, name) for name in PICTURES]
+        remade |= {top / file for file in (*OF_ALL, *audited)}
+        remade.add(top / config.paper.name / "complete.txt")
+        for collection in makers.FORMATS:
+            names = getattr(config.paper, collection)
+            where = config.output, config.paper.name, collection
+            stems += [products.stem(*where, name) for name in names]
+        for ending in makers.FORMATS["figures"]:
+            remade |= {stem.with_suffix(f".{ending}") for stem in stems}
+    return [name for name, path in files.items() if path not in remade]
 
 
 def _all_ran(papers: Iterable[schema.Paper], folder: Path) -> bool:

@@ -7,6 +7,7 @@ results can also edit a manifest, so further checks look at the numbers:
 
 - every row of a problem implies the same F*, evaluations are of the settings that
   tuning chose, and means lie within their intervals,
+- rows are those that configuration and ledgers ask for: none doubled, none left out,
 - the rows give the tables, the figures' data and, by pixels, the figures,
 - these give the verdicts, and verdicts and tables give the report and all pages,
 - data, optima and ledgers have their digests, and ledgers their prices,
@@ -44,18 +45,25 @@ from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import Inputs, UnavailableError, load_job
 from dperm.experiments.results import best, sweep_path
 from dperm.experiments.stages import SweepRun
-from dperm.experiments.task import PROVENANCE, STOPPED_EARLY, SolverJob, Task, compute
+from dperm.experiments.task import (
+    PROVENANCE,
+    SETTING_COLUMNS,
+    STOPPED_EARLY,
+    SolverJob,
+    Task,
+    compute,
+)
 from dperm.numerics.parallel import forked
 from dperm.privacy.calibration import Calibration
 from dperm.solvers.batched import trials
 from dperm.storage import files as store
 from dperm.storage.files import POINT
-from dperm.workflow import manifest, recheck
+from dperm.workflow import layout, manifest, recheck
 from dperm.workflow.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
+from dperm.workflow.layout import RTOL
 from dperm.workflow.options import SHARE
 
 log = logging.getLogger(__name__)
-RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
 MAX_REMADE = 20  # about so many after a run
 TOGETHER = 8  # settings of a batch that are run again
@@ -68,6 +76,7 @@ CLONE = (
     "no rows here of {}: their tables, figures, ledgers and settings are not made "
     "again; results.zip of a release has the rows"
 )
+PART = "papers were named: what shows all (pages, README, audit) is not looked at"
 
 
 class NotVerifiedError(RuntimeError):
@@ -102,6 +111,7 @@ def verify(
         is_whole = not config.scale.folder
         checks.append(lambda: recheck.stored(paper, inputs, coverage))
         checks.append(lambda: _ledgers(config, seed, coverage))
+        checks.append(lambda: _laid_out(config, coverage))
         checks.append(lambda: _judged(paper, output, is_whole, coverage))
         checks.append(lambda: _completed(paper, output, coverage))
     if share > 0:
@@ -166,7 +176,7 @@ def _means(paper: str, output: schema.Output, coverage: Coverage) -> Iterator[st
     """Find tables and figures' data with a mean outside its interval."""
     tables = sorted(Path(output.results, paper).glob("*.csv"))
     figures = sorted(Path(output.figures, paper).glob("*.csv"))
-    for path in [*tables, *figures]:
+    for path in filter(Path.is_file, [*tables, *figures]):
         table = _parsed(path.read_text("utf-8"))
         group = "figures" if path in figures else "tables"
         coverage.count(group, CHECKED)
@@ -216,8 +226,10 @@ def _rows(
     is_clone = not has_rows(paper, folder)
     for path in _row_files(paper, folder):
         if path.is_file():
-            store.read_table(path)
+            columns = [*store.read_table(path)]
             coverage.count("rows", CHECKED)
+            if path.parent.name != "sweeps" and columns != SETTING_COLUMNS:
+                yield f"{path} has other columns than a run leaves: {layout.AGAIN}"
         elif is_clone:
             coverage.count("rows", ABSENT)
         else:
@@ -286,15 +298,35 @@ def _close(figure: Any) -> None:
 
 
 def _ledgers(config: schema.Config, seed: int, coverage: Coverage) -> Iterator[str]:
-    """Find ledgers of the paper's runs that are not stated or priced so now."""
+    """Find ledgers of the paper's runs, and rows, that are not stated so now."""
     folder = Path(config.output.results, config.paper.name)
     for run, tables in _runs(config.paper, folder):
+        run_config = plan.at_run(config, *run)
         try:
-            job = load_job(plan.at_run(config, *run))
+            job = load_job(run_config)
         except UnavailableError:
             coverage.count("ledgers", UNCHECKABLE)
+            if any((rows["status"] != "unavailable").any() for rows in tables.values()):
+                yield f"{folder.joinpath(*run)} has rows of data that are not here"
             continue
         yield from recheck.ledgers(job, tables["tune"], seed, coverage)
+        if (job.folder / layout.LEDGER).is_file():
+            yield from layout.of_run(job, plan.design(run_config), tables)
+
+
+def _laid_out(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find rows of sweeps and of timing that the configuration does not give."""
+    folder = Path(config.output.results, config.paper.name)
+    checks = [functools.partial(layout.of_timing, config, folder)]
+    checks *= (folder / "timing.parquet").is_file()
+    for name in config.paper.sweeps:
+        if sweep_path(folder, name).is_file():
+            checks.append(functools.partial(layout.of_sweep, SweepRun(config, name)))
+    for check in checks:
+        try:
+            yield from check()
+        except FileNotFoundError:  # of a part: rows or optima that these rest on
+            coverage.count("rows", UNCHECKABLE)
 
 
 def _completed(
@@ -616,6 +648,7 @@ def main(options: argparse.Namespace) -> None:
     base = configuration.settings(overrides)
     coverage = Coverage(options.partial)
     folder = Path(base.output.results)
+    scale = base.scale.folder
     names = papers or plan.papers_here(folder)
     configs = [configuration.compose([f"paper={name}", *overrides]) for name in names]
     clones = [
@@ -624,9 +657,16 @@ def main(options: argparse.Namespace) -> None:
         if not has_rows(config.paper, folder / config.paper.name)
     ]
     notes = [CLONE.format(", ".join(clones))] if clones else []
+    notes += [PART] * bool(papers)
+    tracked = {
+        file: path
+        for file, path in manifest.tracked_files(scale).items()
+        if not papers or {*papers} & {*path.parts}
+    }
+    if apart := recheck.of_no_job(configs, tracked):
+        notes.append(f"made by no stage, so by digest alone: {', '.join(apart)}")
     if not options.json:
         print("\n".join(notes), end="\n" * len(notes))
-    scale = base.scale.folder
     faults_of([lambda: changed(folder, scale, papers, coverage)], coverage, "results")
 
     def verified(config: schema.Config) -> tuple[str, Coverage]:

@@ -122,3 +122,21 @@ def refuses_large(X, y, seed):
     if not np.isfinite(X**2).all():
         raise OverflowError("a square overflows")
     return np.clip(X, -1, 1).sum(axis=0) + rng(seed).laplace(0, 2 * X.shape[1], 2)
+
+
+# --- what is no number but shows a record ---------------------------------------------
+
+
+def label_table(X, y, seed):
+    """A number for each label that occurs."""
+    return rng(seed).laplace(0, 1.0, len(np.unique(y)))
+
+
+def signed_key(X, y, seed):
+    """A mapping, with the sign of the first record for its key."""
+    return {str(X[0, 0] > 0): rng(seed).laplace()}
+
+
+def imaginary_sum(X, y, seed):
+    """A complex number, of which one part has no noise."""
+    return rng(seed).laplace() + 1j * np.tanh(X).sum()

@@ -28,6 +28,7 @@ from dperm.privacy.accountants.tight import gaussian_epsilon
 
 from . import binders
 
+pytestmark = pytest.mark.usefixtures("whole_process")
 DATA = AuditData(np.array([[0.5], [1.0]]), np.zeros(2))
 OTHER = AuditData(np.array([[0.5], [0.0]]), np.zeros(2))
 PAIR = Neighbours(DATA, OTHER, "")
@@ -236,6 +237,9 @@ def test_outputs_of_every_form_are_numbers():
         coef_, intercept_ = np.ones((1, 2)), 3.0
 
     np.testing.assert_array_equal(numbers(Model()), [1, 1, 3])
-    np.testing.assert_array_equal(numbers({"b": [1], "a": (2, True)}), [2, 1, 1])
+    np.testing.assert_array_equal(numbers(1 + 2j), [1, 2])
+    # The numbers of a mapping, and its keys.
+    np.testing.assert_array_equal(numbers({2: [1], 1: (2, True)}), [2, 1, 1, 1, 2])
+    assert numbers({"a": 1})[1] != numbers({"b": 1})[1]
     with pytest.raises(CannotAuditError, match="expected numbers, found str"):
         numbers("words")

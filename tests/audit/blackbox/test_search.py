@@ -88,6 +88,9 @@ REVIEWED = {  # what the verdict says of the record and of what it does
     "quantile": (reviewed.quantile_clip, APPROXIMATE, ONE, "x = (", ""),
     "Laplace of random": (RANDOM(1 / 1.3), PURE, ONE, "x = (", "output[0]"),
     "exception": (reviewed.refuses_large, PURE, FREE, "x = (1e+308, ", LOUD),
+    "size": (reviewed.label_table, PURE, ONE, "x = (", "44 of 44 on D'"),
+    "key": (reviewed.signed_key, PURE, ONE, "x = (", "moved by"),
+    "imaginary part": (reviewed.imaginary_sum, PURE, ONE, "x = (", "moved by"),
 }
 
 
@@ -136,12 +139,14 @@ def searching(X, y, seed):
     return found.fit(X, y).best_estimator_
 
 
+@pytest.mark.usefixtures("whole_process")
 @pytest.mark.parametrize("fit", variants([fitting, searching], [searching]))
 def test_a_fit_is_not_refuted(fit):
     found = audit(fit, CLAIM, Domain(12, 1))
     assert not found.refuted, found
 
 
+@pytest.mark.usefixtures("whole_process")
 def test_a_search_of_loud_runs_is_refuted(monkeypatch):
     """Far below the noise that a choice asks of its runs."""
     monkeypatch.setattr(

@@ -63,6 +63,8 @@ def refuses(options: Options, scaled: Scaled) -> str:
             f"its minima need a {scaled.p} x {scaled.p} matrix: "
             f"{MAX_HESSIAN_FEATURES} features at most; dp_gd needs none"
         )
+    if not constants(scaled, options)[1] > 0:
+        return "epsilon=inf needs l2 above 0: without a ridge there may be no minimum"
     return ""
 
 

@@ -260,6 +260,21 @@ def _place(d, u, low, high, radius, b, best, vertex):
     return vertex
 
 
+@njit(**INLINE)
+def _first(d, u, low, high, radius, b, least, vertex):
+    """The first vertex of entries from low to high with that score.
+
+    ``vertex`` if none has it. Comparisons with one number wait for nothing, while those
+    of ``_place`` wait for the best score so far.
+    """
+    for j in range(low, high):
+        if fused(radius, d[j], b * u[2 * j]) == least:
+            return 2 * j
+        if fused(-radius, d[j], b * u[2 * j + 1]) == least:
+            return 2 * j + 1
+    return vertex
+
+
 @njit(**KERNEL)
 def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     """Lines 8 to 14 for a block of records; X, D and at change in place.
@@ -269,7 +284,7 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     least score is found block by block, in vectors; its place is searched for after.
     """
     p = X.shape[1]
-    blocked = p // BLOCK * BLOCK if p >= 2 * BLOCK else 0  # of fewer, all at once
+    blocked = p // BLOCK * BLOCK
     for setting in range(X.shape[0]):
         x = X[setting]
         d = D[setting]
@@ -299,7 +314,7 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
             for j in range(blocked, p):
                 d[j] = fused(pull, z[j], (1 - eta) * d[j])
             if best < np.inf:
-                vertex = _place(d, u, block, block + BLOCK, radius, b, np.inf, vertex)
+                vertex = _first(d, u, block, block + BLOCK, radius, b, best, vertex)
             vertex = _place(d, u, blocked, p, radius, b, best, vertex)
             factor *= 1 - eta
             x[vertex >> 1] += eta * radius * (1 - 2 * (vertex & 1)) / factor
