@@ -443,8 +443,7 @@ def own_place(error: BaseException) -> str:
     folders = (package, str(locate.home() / "Snakefile"), sys.prefix, sys.base_prefix)
     # A forked process sends its traceback as the text of the cause.
     for text in (str(error.__cause__), "".join(traceback.format_exception(error))):
-        frames = [] if place else FRAME.findall(text)
-        for file, line, function in frames:
+        for file, line, function in [] if place else FRAME.findall(text):
             path = Path(file)
             if path.is_file() and not any(path.is_relative_to(top) for top in folders):
                 place = f" ({file}:{line}, in {function})"

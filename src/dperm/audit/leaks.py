@@ -43,9 +43,9 @@ def refuse_leaks(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
     try:
         leak = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
     except (AttributeError, TypeError) as error:  # as of a ledger that is None
-        file = registry.load(algorithm).__file__
         raise ConfigError(
-            f"solver {name}: {file} fails on small data: {error}"
+            f"solver {name}: {registry.load(algorithm).__file__} fails on small data: "
+            f"{error}"
         ) from error
     if leak:
         raise LeakError(

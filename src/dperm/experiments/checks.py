@@ -81,8 +81,8 @@ def solver(section: schema.Solver) -> None:
 def _check_calls(module: ModuleType) -> None:
     """Refuse functions of a solver that cannot be called as its family's are."""
     for name, words in CALLED.get(registry.family(module), {}).items():
-        where = f"{module.__file__}: {name}"
-        validation.check_call(getattr(module, name), where, words.split())
+        function = getattr(module, name)
+        validation.check_call(function, f"{module.__file__}: {name}", words.split())
     for name in ("advance", "setting_constants", "draw"):
         code = getattr(getattr(module.Run, name, None), "__code__", None)
         if code is not None and "NotImplementedError" in code.co_names:

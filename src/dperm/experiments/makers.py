@@ -123,8 +123,9 @@ def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     except ConfigError as error:
         if functions(f"dperm.papers.{paper.name}.{collection}"):
             raise
-        file = f"conf/paper/{paper.name}/{collection}.py"
-        raise ConfigError(f"{error}; {file} has no function") from error
+        raise ConfigError(
+            f"{error}; conf/paper/{paper.name}/{collection}.py has no function"
+        ) from error
     module, _, function = place.partition(":")
     where = f"conf/{group_file('paper', paper.name)}: {collection}.{name}.options"
     takes = functions(module)[function]

@@ -64,11 +64,8 @@ def read(text: str, is_outside: bool) -> tuple[list[Row], list[Row]]:
     for node in _tree(text, is_outside).body:
         row = _row(node, used_by)
         body.append(row)
-        inner_nodes = [*_parts(node)]
-        is_several = len(inner_nodes) > 1
-        by_name += (
-            [_row(part, used_by) for part in inner_nodes] if is_several else [row]
-        )
+        inner = [*_parts(node)]
+        by_name += [_row(n, used_by) for n in inner] if len(inner) > 1 else [row]
     return body, by_name
 
 
