@@ -194,9 +194,9 @@ def lines(*entries: str) -> dict[Path, set[int]]:
         path = _path(module)
         assert path is not None
         is_whole = not name or is_outside(path)
-        kept = _module(module).body if is_whole else _reached(module, name)
+        body = _module(module).body if is_whole else _reached(module, name)
         line_numbers = numbers_of.setdefault(path, set())
-        for first, last in chain.from_iterable(statement.lines for statement in kept):
+        for first, last in chain.from_iterable(statement.lines for statement in body):
             line_numbers.update(range(first, last + 1))
     return numbers_of
 
@@ -510,9 +510,9 @@ def _reached(module: str, name: str) -> list[Statement]:
             if place not in reached:
                 reached.add(place)
                 todo += parts[place].mentioned
-    kept = [parts[place] for place in sorted(reached)]
-    is_plain = all(REFLECTIVE.isdisjoint(statement.names) for statement in kept)
-    return kept if is_plain else _module(module).body
+    body = [parts[place] for place in sorted(reached)]
+    is_plain = all(REFLECTIVE.isdisjoint(statement.names) for statement in body)
+    return body if is_plain else _module(module).body
 
 
 @functools.cache
