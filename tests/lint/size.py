@@ -9,7 +9,7 @@ import ast
 import sys
 from pathlib import Path
 
-BUDGETS = {"src": 26_220, "tests": 16_470}
+BUDGETS = {"src": 27_500, "tests": 17_300}
 
 
 def statements(folder: Path) -> int:

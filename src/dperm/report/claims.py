@@ -108,11 +108,18 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
 
     for paper in texts.papers(configuration.settings(overrides)):
         if paper.name in names:
-            whole = configuration.read("paper", paper.name)  # a small scale makes less
-            known = [*whole.tables, *(f"{FIGURES}{name}" for name in whole.figures)]
+            full_paper = configuration.read(
+                "paper", paper.name
+            )  # a small scale makes less
+            product_names = [
+                *full_paper.tables,
+                *(f"{FIGURES}{name}" for name in full_paper.figures),
+            ]
             for number, claim in enumerate(load(paper, unknown), 1):
                 for name in read_by(claim):
-                    one_of(f"{file_of(paper)}: claim {number}: table", name, known)
+                    one_of(
+                        f"{file_of(paper)}: claim {number}: table", name, product_names
+                    )
 
 
 def arguments(paper: str) -> dict[str, Callable[..., Any]]:

@@ -194,10 +194,10 @@ def lines(*entries: str) -> dict[Path, set[int]]:
         path = _path(module)
         assert path is not None
         is_whole = not name or is_outside(path)
-        counted = _module(module).body if is_whole else _reached(module, name)
+        body = _module(module).body if is_whole else _reached(module, name)
         line_numbers = numbers_of.setdefault(path, set())
-        for begin, end in chain.from_iterable(statement.lines for statement in counted):
-            line_numbers.update(range(begin, end + 1))
+        for first, last in chain.from_iterable(statement.lines for statement in body):
+            line_numbers.update(range(first, last + 1))
     return numbers_of
 
 
@@ -499,23 +499,20 @@ def _reached(module: str, name: str) -> list[Statement]:
     Those that act when the module is imported, as a registration does, are always
     among them. All of them are, if one of them looks up names by texts.
     """
-    statements_of = _module(module).parts
+    parts = _module(module).parts
     places_of = _places(module)
     if name not in places_of:
         raise UnknownNameError(f"{module}:{name}: no such name")
-    reached = {place for place, statement in enumerate(statements_of) if statement.acts}
-    todo = [
-        name,
-        *chain.from_iterable(statements_of[place].mentioned for place in reached),
-    ]
+    reached = {place for place, statement in enumerate(parts) if statement.acts}
+    todo = [name, *chain.from_iterable(parts[place].mentioned for place in reached)]
     while todo:
         for place in places_of.get(todo.pop(), ()):
             if place not in reached:
                 reached.add(place)
-                todo += statements_of[place].mentioned
-    counted = [statements_of[place] for place in sorted(reached)]
-    is_plain = all(REFLECTIVE.isdisjoint(statement.names) for statement in counted)
-    return counted if is_plain else _module(module).body
+                todo += parts[place].mentioned
+    body = [parts[place] for place in sorted(reached)]
+    is_plain = all(REFLECTIVE.isdisjoint(statement.names) for statement in body)
+    return body if is_plain else _module(module).body
 
 
 @functools.cache

@@ -60,13 +60,16 @@ def read(text: str, is_outside: bool) -> tuple[list[Row], list[Row]]:
     """
     used_by = _globals(text)
     body = []
-    by_name = []
+    separate = []
     for node in _tree(text, is_outside).body:
         row = _row(node, used_by)
         body.append(row)
-        inner = [*_parts(node)]
-        by_name += [_row(n, used_by) for n in inner] if len(inner) > 1 else [row]
-    return body, by_name
+        inner_nodes = [*_parts(node)]
+        is_several = len(inner_nodes) > 1
+        separate += (
+            [_row(inner, used_by) for inner in inner_nodes] if is_several else [row]
+        )
+    return body, separate
 
 
 def _row(node: ast.stmt, used_by: Mapping[tuple[str, int], frozenset[str]]) -> Row:
@@ -237,10 +240,10 @@ def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
         yield node
         return
     for alias in node.names:
-        part: ast.stmt = ast.Import([alias])
+        statement: ast.stmt = ast.Import([alias])
         if isinstance(node, ast.ImportFrom):
-            part = ast.ImportFrom(node.module, [alias], node.level)
-        yield ast.copy_location(part, alias)
+            statement = ast.ImportFrom(node.module, [alias], node.level)
+        yield ast.copy_location(statement, alias)
 
 
 def _bound(node: ast.stmt) -> set[str]:

@@ -107,8 +107,10 @@ def refuse_own_claims(
 
     Those of all papers are read when a run starts, which takes a second.
     """
-    conf = own_conf()
-    names = [name for name in papers if conf and (conf / "paper" / name).is_dir()]
+    own_folder = own_conf()
+    names = [
+        name for name in papers if own_folder and (own_folder / "paper" / name).is_dir()
+    ]
     if names and _options(command).dryrun:
         from dperm.report import claims
 
