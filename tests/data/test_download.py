@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from data.conftest import Site
@@ -302,12 +303,33 @@ def test_damaged_archives_are_refused(tmp_path, damaged):
 MOST = 1_000_000  # bytes
 
 
-def many_zipped(count, size):
+def header(member_type, size):
+    """The header of a member in a tar archive, which promises so many bytes."""
+    member = tarfile.TarInfo("x")
+    member.type, member.size = member_type, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("member_type", [b"x", b"L", b"K"])
+@pytest.mark.parametrize("size", [2**31, -1024])
+def test_headers_of_an_archive_are_not_read_whole(tmp_path, member_type, size):
+    packed = gzip.compress(header(member_type, size) + bytes(4096))
+    with pytest.raises(RefusedError, match="headers of no sensible size"):
+        unpacked(tmp_path, packed)
+
+
+def test_a_member_of_a_negative_size_gives_no_bytes_back(tmp_path):
+    """To the budget of the others."""
+    with pytest.raises(RefusedError, match="bytes in all"):
+        unpacked(tmp_path, header(tarfile.REGTYPE, -512) * 3)
+
+
+def many_zipped(count, size, ending="csv"):
     """A zip archive of so many files of zeros."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for i in range(count):
-            archive.writestr(f"{i}.csv", bytes(size))
+            archive.writestr(f"{i}.{ending}", bytes(size))
     return packed.getvalue()
 
 
@@ -328,6 +350,7 @@ HUNGRY = {  # what is served, words of the refusal
     "plain": (lambda site: site.send(BODY * 40), "most_bytes"),
     "packed": (lambda site: site.send(gzip.compress(b"1,2\n" * 10**6)), "most_bytes"),
     "a member": (lambda site: site.send(many_zipped(1, 10**7)), "most_bytes"),
+    "arrays": (lambda site: site.send(many_zipped(1, 10**7, "npy")), "most_bytes"),
     "a tar member": (lambda site: site.send(many_tarred(1, 10**7)), "most_bytes"),
     "many tar members": (lambda site: site.send(many_tarred(30, 10**5)), "most_bytes"),
     "20,000 members": (lambda site: site.send(many_zipped(20_000, 1)), "10000 files"),
@@ -417,3 +440,13 @@ def test_a_file_that_would_take_all_memory_is_refused_at_once(tmp_path, file_nam
     del content
     with pytest.raises(RefusedError, match=words):
         read_files([path], reader)
+
+
+def test_a_parquet_file_counts_by_its_cells(tmp_path, monkeypatch):
+    """Equal values take no room in it."""
+    monkeypatch.setattr("dperm.data.readers.MEMORY", 10**5)
+    path = tmp_path / "equal.parquet"
+    pd.DataFrame({"a": np.zeros(10**4), "y": 1.0}).to_parquet(path)
+    assert path.stat().st_size < 5000
+    with pytest.raises(RefusedError, match=r"equal.parquet would take .* GiB to"):
+        read_files([path], Reader(format="csv"))

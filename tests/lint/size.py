@@ -9,7 +9,7 @@ import ast
 import sys
 from pathlib import Path
 
-BUDGETS = {"src": 25_900, "tests": 16_360}
+BUDGETS = {"src": 26_220, "tests": 16_470}
 
 
 def statements(folder: Path) -> int:

@@ -16,6 +16,7 @@ import tarfile
 import traceback
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -40,8 +41,10 @@ LINE = 2**24  # most bytes of a line of text
 MEMBERS = 10_000  # most files in an archive
 MAX_LISTED = 5  # of its members that a message names
 CELL = 100  # bytes that a cell of a table takes while it is read as text
+NUMBER = 24  # a number of Parquet, likewise
 SEPARATORS = (b",", b";", b"\t", b"|")
 WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
+DAMAGED = (zlib.error, lzma.LZMAError)  # raised beside OSError and EOFError
 PACKED: dict[bytes, Any] = {b"\x1f\x8b\x08": gzip, b"BZh": bz2, b"\xfd7z": lzma}
 
 
@@ -107,11 +110,11 @@ def unpack(
         for name in names:
             stream = opened.enter_context(members[name]())
             content = stream.read(spare + 1)
-            if len(content) > spare:
+            spare -= _unpacked(content)
+            if spare < 0:
                 raise RefusedError(
                     f"{name}: more than {max_bytes} bytes in all (data.most_bytes)"
                 )
-            spare -= len(content)
             contents.append(Content(name, content))
     for name, content in contents:
         start = content[:4096].lstrip(MARK + b" \t\r\n").lower()
@@ -123,12 +126,30 @@ def unpack(
     return contents
 
 
+def _unpacked(content: bytes) -> int:
+    """Bytes of a content, and of the arrays that a zip archive in it holds."""
+    if not content.startswith(b"PK"):
+        return len(content)
+    with zipfile.ZipFile(BytesIO(content)) as zipped:
+        return len(content) + sum(member.file_size for member in zipped.infolist())
+
+
 def _check_text(name: str, content: bytes) -> None:
     """Refuse a text that would take more than ``MEMORY`` or many minutes to read.
 
-    Parquet and zipped arrays are no texts. Raises RefusedError.
+    Zipped arrays are no text, and of Parquet the cells count. Raises RefusedError.
     """
-    if content.startswith((b"PAR1", b"PK")):
+    if content.startswith(b"PK"):
+        return
+    if content.startswith(b"PAR1"):
+        from pyarrow.parquet import read_metadata
+
+        metadata = read_metadata(BytesIO(content))
+        fields = map(metadata.schema.column, range(metadata.num_columns))
+        kinds = [field.physical_type for field in fields]
+        texts = kinds.count("BYTE_ARRAY")
+        width = CELL * texts + NUMBER * (len(kinds) - texts)
+        _check_memory(name, metadata.num_rows * width)
         return
     for start in range(0, len(content) - LINE, LINE):
         if content.find(b"\n", start, start + LINE) < 0:
@@ -141,11 +162,14 @@ def _check_text(name: str, content: bytes) -> None:
             "LIBSVM text, or as an .npz file with X and y"
         )
     cells = content.count(b"\n") + sum(map(content.count, SEPARATORS))
-    needed = 3 * len(content) + CELL * cells
+    _check_memory(name, 3 * len(content) + CELL * cells)
+
+
+def _check_memory(name: str, needed: int) -> None:
     if needed > MEMORY:
         raise RefusedError(
             f"{name} would take {needed / 2**30:.1f} GiB to read, expected at most "
-            f"{MEMORY / 2**30:.0f}: save it as an .npz file with X and y, or as Parquet"
+            f"{MEMORY / 2**30:.0f}: save it as an .npz file with X and y"
         )
 
 
@@ -172,13 +196,19 @@ def _members(path: Path, opened: ExitStack, max_bytes: int) -> dict[str, Any]:
         if not all(name.endswith(".npy") for name in names):  # else it is .npz
             opening = [partial(zipped.open, info) for info in zip_infos]
             return dict(zip(names, opening, strict=True))
-    elif tarfile.is_tarfile(path):
-        tar = opened.enter_context(tarfile.TarFile.open(path))
+        return {path.name: partial(open, path, "rb")}
+    file = opened.enter_context(module.open(path, "rb"))
+    stream = _Limited(file, 2 * max_bytes + LINE)
+    try:
+        tar = opened.enter_context(tarfile.TarFile(fileobj=stream))
+    except (tarfile.TarError, OSError, EOFError, *DAMAGED):
+        tar = None  # what is damaged is refused where it is read
+    if tar is not None:
         files = dict[str, Any]()
         spare = max_bytes
         for member in tar:
             spare -= member.size
-            if spare < 0:
+            if spare < 0 or member.size < 0:  # nor does one give back
                 raise RefusedError(
                     f"more than {max_bytes} bytes in all (data.most_bytes)"
                 )
@@ -187,6 +217,23 @@ def _members(path: Path, opened: ExitStack, max_bytes: int) -> dict[str, Any]:
                 _check_count(len(files))
         return files
     return {path.name: partial(module.open, path, "rb")}
+
+
+class _Limited:
+    """A file of which so many bytes are read at most: headers may be of any size."""
+
+    def __init__(self, file: Any, spare: int):
+        self.file = file
+        self.spare = spare
+
+    def read(self, size: int) -> bytes:
+        self.spare -= size
+        if size < 0 or self.spare < 0:
+            raise RefusedError("an archive with headers of no sensible size")
+        return self.file.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
 
 
 def _check_count(count: int) -> None:
