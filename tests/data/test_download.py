@@ -318,8 +318,8 @@ def test_headers_of_an_archive_are_not_read_whole(tmp_path, member_type, size):
         unpacked(tmp_path, packed)
 
 
-def test_a_member_of_a_negative_size_leads_nowhere(tmp_path):
-    """Python's older tarfile goes back by it, and so on for ever."""
+def test_a_member_of_a_negative_size_gives_no_bytes_back(tmp_path):
+    """To the budget of the others."""
     with pytest.raises(RefusedError, match="bytes in all"):
         unpacked(tmp_path, header(tarfile.REGTYPE, -512) * 3)
 

@@ -208,7 +208,7 @@ def _members(path: Path, opened: ExitStack, max_bytes: int) -> dict[str, Any]:
         spare = max_bytes
         for member in tar:
             spare -= member.size
-            if spare < 0 or member.size < 0:  # a negative size leads back
+            if spare < 0 or member.size < 0:  # nor does one give back
                 raise RefusedError(
                     f"more than {max_bytes} bytes in all (data.most_bytes)"
                 )
