@@ -29,7 +29,9 @@ def against_c() -> tuple[list[list[Any]], float]:
     families = (batched, frank_wolfe, single_pass, full_batch)
     rows = []
     largest = 0.0
-    for case in itertools.chain.from_iterable(family.cases() for family in families):
+    for case in itertools.chain.from_iterable(
+        family.cases() for family in families
+    ):
         largest = max(largest, case.difference())
         rows.append(case.row())
     rows += full_batch.reasons()

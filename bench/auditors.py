@@ -96,7 +96,9 @@ def hockey_stick(fit: Fit, delta: float, seconds: float) -> float:
 
 def ours(fit: Fit, delta: float, seconds: float, is_gaussian: bool) -> float:
     """What our audit proves; with the Gaussian trade-off if the noise is told."""
-    claim = PrivacyClaim(20.0, delta, CONFIDENCE, seconds, gaussian=is_gaussian)
+    claim = PrivacyClaim(
+        20.0, delta, CONFIDENCE, seconds, gaussian=is_gaussian
+    )
     domain = Domain(p=1, x=(0.0, 1.0), y=(0.0, 1.0))
     return audit(fit, claim, domain).epsilon
 
@@ -112,7 +114,10 @@ def one_run(fit: Fit, delta: float, seconds: float) -> float:
 def main(seconds: float) -> None:
     """Print the table."""
     rows = []
-    for name, fit, delta in (("Laplace", laplace, 0.0), ("Gaussian", gaussian, DELTA)):
+    for name, fit, delta in (
+        ("Laplace", laplace, 0.0),
+        ("Gaussian", gaussian, DELTA),
+    ):
         truth = gaussian_epsilon(1.0, DELTA) if delta else 1.0
         told = ours(fit, delta, seconds, True) if delta else math.nan
         rows.append(

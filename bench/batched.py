@@ -54,10 +54,18 @@ def dense_cases(name: str, problem: Problem) -> Iterator[Case]:
     coordinate_steps = 20 * problem.p
     record_steps = min(problem.n - 1, 20_000)  # within an epoch of DP-SVRG
     blocks = dp_skgd.Options(blocks=problem.p // 4, composite=True)
-    dp_skgd.steps(problem, 1, blocks)  # the sketch's constants, outside the clock
+    dp_skgd.steps(
+        problem, 1, blocks
+    )  # the sketch's constants, outside the clock
     for module, kernel, count, options, reference in (
         (dp_cd, "columns", coordinate_steps, dp_cd.Options(), cd_begin),
-        (dp_cd_priv, "columns", coordinate_steps, dp_cd_priv.Options(), cd_begin),
+        (
+            dp_cd_priv,
+            "columns",
+            coordinate_steps,
+            dp_cd_priv.Options(),
+            cd_begin,
+        ),
         (dp_skgd, "blocks of 4 columns", coordinate_steps, blocks, skgd_begin),
         (dp_sgd, "records", record_steps, dp_sgd.Options(), sgd_begin),
         (dp_svrg, "records", record_steps, dp_svrg.Options(), svrg_begin),
@@ -71,9 +79,17 @@ def sparse_cases(p: int) -> Iterator[Case]:
     name = f"sparse, p {p:,}"
     count = max(3, 300_000 // p)
     yield _case(
-        dp_gcd, "sparse columns", name, problem, count, dp_gcd.Options(), gcd_begin
+        dp_gcd,
+        "sparse columns",
+        name,
+        problem,
+        count,
+        dp_gcd.Options(),
+        gcd_begin,
     )
-    if p > 100_000:  # a step of DP-SGD draws as many numbers as an iteration of DP-GCD
+    if (
+        p > 100_000
+    ):  # a step of DP-SGD draws as many numbers as an iteration of DP-GCD
         return
     problem.global_smoothness, problem.row_norms, problem.rows  # noqa: B018 (cached outside the clock)
     arguments = (problem, 2 * p, dp_cd.Options(), cd_begin)
@@ -97,7 +113,11 @@ def _case(
 
 
 def cd_begin(
-    module: Any, problem: Problem, chosen: BatchedSettings, count: int, options: Any
+    module: Any,
+    problem: Problem,
+    chosen: BatchedSettings,
+    count: int,
+    options: Any,
 ) -> Begin:
     """A cyclic run of DP-CD in C, with public or private constants.
 
@@ -117,7 +137,15 @@ def cd_begin(
 
         def steps() -> np.ndarray:
             order = ((1 + np.arange(count)) % problem.p).astype(np.intp)
-            schedule = (order, count, is_logistic(problem), step, clip, scale, *penalty)
+            schedule = (
+                order,
+                count,
+                is_logistic(problem),
+                step,
+                clip,
+                scale,
+                *penalty,
+            )
             if problem.is_sparse:
                 derivatives = np.empty(problem.n)
                 arrays = (*columns, v, derivatives, w, problem.n)
@@ -132,7 +160,11 @@ def cd_begin(
 
 
 def skgd_begin(
-    module: Any, problem: Problem, chosen: BatchedSettings, count: int, options: Any
+    module: Any,
+    problem: Problem,
+    chosen: BatchedSettings,
+    count: int,
+    options: Any,
 ) -> Begin:
     """A run of DP-SkGD on blocks of coordinates in C."""
     law = module.SketchLaw(problem, options)
@@ -154,7 +186,15 @@ def skgd_begin(
         def steps() -> np.ndarray:
             order = law.draw(drawn.sampling, count)[0].astype(np.intp)
             arrays = (problem.A, v, w, *scratch, problem.n, *blocks)
-            schedule = (order, count, is_logistic(problem), step, clip, scale, *penalty)
+            schedule = (
+                order,
+                count,
+                is_logistic(problem),
+                step,
+                clip,
+                scale,
+                *penalty,
+            )
             call("dp_skgd", drawn.noise, *arrays, *schedule)
             return w
 
@@ -163,7 +203,9 @@ def skgd_begin(
     return begin
 
 
-def _record_constants(problem: Problem, chosen: BatchedSettings) -> tuple[float, ...]:
+def _record_constants(
+    problem: Problem, chosen: BatchedSettings
+) -> tuple[float, ...]:
     """Step, clip and noise scale of steps that read a record."""
     scale = chosen.noise_scale(sum_sensitivity(chosen.clip))
     return (
@@ -174,7 +216,11 @@ def _record_constants(problem: Problem, chosen: BatchedSettings) -> tuple[float,
 
 
 def sgd_begin(
-    module: Any, problem: Problem, chosen: BatchedSettings, count: int, options: Any
+    module: Any,
+    problem: Problem,
+    chosen: BatchedSettings,
+    count: int,
+    options: Any,
 ) -> Begin:
     """A run of DP-SGD with single records in C."""
     name = "dp_sgd_sparse" if problem.is_sparse else "dp_sgd"
@@ -187,9 +233,17 @@ def sgd_begin(
         drawn = streams(1)
 
         def steps() -> np.ndarray:
-            records = drawn.sampling.integers(0, problem.n, count).astype(np.intp)
+            records = drawn.sampling.integers(0, problem.n, count).astype(
+                np.intp
+            )
             arrays = (*rows, problem.offset, problem.row_norms, w, problem.p)
-            schedule = (records, count, is_logistic(problem), *constants, *penalty)
+            schedule = (
+                records,
+                count,
+                is_logistic(problem),
+                *constants,
+                *penalty,
+            )
             call(name, drawn.noise, *arrays, *schedule)
             return w
 
@@ -199,7 +253,11 @@ def sgd_begin(
 
 
 def svrg_begin(
-    module: Any, problem: Problem, chosen: BatchedSettings, count: int, options: Any
+    module: Any,
+    problem: Problem,
+    chosen: BatchedSettings,
+    count: int,
+    options: Any,
 ) -> Begin:
     """At most an epoch of DP-SVRG in C."""
     constants = _record_constants(problem, chosen)
@@ -211,8 +269,17 @@ def svrg_begin(
         drawn = streams(1)
 
         def steps() -> np.ndarray:
-            records = drawn.sampling.integers(0, problem.n, count).astype(np.intp)
-            arrays = (problem.rows, problem.offset, problem.row_norms, w, mu, total)
+            records = drawn.sampling.integers(0, problem.n, count).astype(
+                np.intp
+            )
+            arrays = (
+                problem.rows,
+                problem.offset,
+                problem.row_norms,
+                w,
+                mu,
+                total,
+            )
             schedule = (
                 records,
                 count,
@@ -221,7 +288,14 @@ def svrg_begin(
                 full,
                 *penalty,
             )
-            call("dp_svrg", drawn.noise, *arrays, problem.n, problem.p, *schedule)
+            call(
+                "dp_svrg",
+                drawn.noise,
+                *arrays,
+                problem.n,
+                problem.p,
+                *schedule,
+            )
             return w
 
         return steps
@@ -230,12 +304,18 @@ def svrg_begin(
 
 
 def gcd_begin(
-    module: Any, problem: Problem, chosen: BatchedSettings, count: int, options: Any
+    module: Any,
+    problem: Problem,
+    chosen: BatchedSettings,
+    count: int,
+    options: Any,
 ) -> Begin:
     """A run of DP-GCD (logistic, GS-r, noise on the score) in C."""
     M = problem.smoothness
     shares = share(M)
-    scale = float(chosen.noise_scale(mean_sensitivity(chosen.clip, problem.n))[0])
+    scale = float(
+        chosen.noise_scale(mean_sensitivity(chosen.clip, problem.n))[0]
+    )
     on_score = scale / float(np.sqrt(M.sum()))
     constants = (float(chosen.step[0]), float(chosen.clip[0]), scale, on_score)
     columns = compressed(problem.A)
@@ -261,7 +341,9 @@ def gcd_begin(
                     shares,
                     noise,
                 )
-                call("dp_gcd", *arrays, on_value, *constants, problem.penalty.l1)
+                call(
+                    "dp_gcd", *arrays, on_value, *constants, problem.penalty.l1
+                )
             return w
 
         return steps
@@ -281,7 +363,10 @@ def batch_rows() -> list[list[Any]]:
             _batch_row(dp_svrg, name, problem, records, svrg_begin),
         ]
     problem = sparse_problem(1000)
-    return [*rows, _batch_row(dp_gcd, "sparse, p 1,000", problem, 3, gcd_begin)]
+    return [
+        *rows,
+        _batch_row(dp_gcd, "sparse, p 1,000", problem, 3, gcd_begin),
+    ]
 
 
 def _batch_row(

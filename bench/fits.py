@@ -167,7 +167,9 @@ def read(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X.toarray(), (y == y.max()).astype(int)
     lines = file.read_text(encoding="utf-8").splitlines()
     skipped = sum(not line or line[0] in "@%" for line in lines)
-    how: dict[str, Any] = {"skiprows": skipped if file.suffix == ".arff" else 0}
+    how: dict[str, Any] = {
+        "skiprows": skipped if file.suffix == ".arff" else 0
+    }
     how["sep"] = "," if "," in lines[-1] else r"\s+"
     how["header"] = 0 if file.suffix == ".csv" else None
     table = pd.read_csv(file, **how).dropna()
@@ -195,14 +197,23 @@ def ours(X: np.ndarray, y: np.ndarray, signed: bool) -> Iterator[tuple]:
         A, B, a, b = train_test_split(X, y, test_size=0.2, random_state=seed)
 
         def metric(found: Any, b: np.ndarray = b) -> float:
-            right, error = np.mean(found == b), np.sqrt(np.mean((found - b) ** 2))
+            right, error = (
+                np.mean(found == b),
+                np.sqrt(np.mean((found - b) ** 2)),
+            )
             return float(right if signed else error)
 
         for epsilon in EPSILONS:
             start = time.process_time()
             known = {"epsilon": epsilon, "random_state": seed, **told}
             found = dperm.fit(A, a, **known).predict(B)
-            yield "dperm", epsilon, seed, metric(found), time.process_time() - start
+            yield (
+                "dperm",
+                epsilon,
+                seed,
+                metric(found),
+                time.process_time() - start,
+            )
         start = time.process_time()
         found = make_pipeline(StandardScaler(), plain).fit(A, a).predict(B)
         spent = time.process_time() - start
@@ -211,7 +222,9 @@ def ours(X: np.ndarray, y: np.ndarray, signed: bool) -> Iterator[tuple]:
         yield "constant", np.inf, seed, metric(constant), 0.0
 
 
-def theirs(X: np.ndarray, y: np.ndarray, signed: bool, python: str) -> pd.DataFrame:
+def theirs(
+    X: np.ndarray, y: np.ndarray, signed: bool, python: str
+) -> pd.DataFrame:
     """Fits of diffprivlib, by that Python."""
     low, high = ranges(X)
     with tempfile.TemporaryDirectory() as folder:
@@ -219,7 +232,9 @@ def theirs(X: np.ndarray, y: np.ndarray, signed: bool, python: str) -> pd.DataFr
         seeds = np.array(SEEDS)
         np.savez(given, X=X, y=y, low=low, high=high, signed=signed,
                  epsilons=EPSILONS, seeds=seeds)  # fmt: skip
-        subprocess.run([python, "-c", THEIRS, str(given), str(written)], check=True)
+        subprocess.run(
+            [python, "-c", THEIRS, str(given), str(written)], check=True
+        )
         return pd.read_csv(written)
 
 
@@ -233,7 +248,9 @@ def table(python: str) -> pd.DataFrame:
         rows = pd.DataFrame(ours(X, y, signed), columns=head)
         other = theirs(X, y, signed, python).set_axis(head, axis=1)
         metric = "accuracy" if signed else "rmse"
-        both = pd.concat([rows, other]).assign(data=name, n=len(y), metric=metric)
+        both = pd.concat([rows, other]).assign(
+            data=name, n=len(y), metric=metric
+        )
         found.append(both[["data", "n", "metric", *head]])
         print(name, flush=True)
     return pd.concat(found)
@@ -249,7 +266,9 @@ def summary(rows: pd.DataFrame) -> str:
     lines = [cells.round(4).to_string()]
     for metric, sign in (("accuracy", 1), ("rmse", -1)):
         some = cells.loc[metric]
-        worse = sign * (some["constant"] - some["dperm"]) > 0.02 * some["constant"]
+        worse = (
+            sign * (some["constant"] - some["dperm"]) > 0.02 * some["constant"]
+        )
         gain = sign * (some["dperm"] - some["diffprivlib"])
         near = 0.005 if sign > 0 else 0.0
         lines.append(
@@ -263,10 +282,19 @@ def summary(rows: pd.DataFrame) -> str:
 def times(python: str) -> pd.DataFrame:
     """CPU seconds and memory of every library on every size, a row each."""
     rows = []
-    for (name, size), is_real in itertools.product(SIZES.items(), (False, True)):
+    for (name, size), is_real in itertools.product(
+        SIZES.items(), (False, True)
+    ):
         for library in LIBRARIES:
             runner = python if library == "diffprivlib" else sys.executable
-            command = [runner, "-c", CELL, library, *map(str, size), str(is_real)]
+            command = [
+                runner,
+                "-c",
+                CELL,
+                library,
+                *map(str, size),
+                str(is_real),
+            ]
             row = [name, *size, "numbers" if is_real else "classes", library]
             try:
                 done = subprocess.run(
@@ -301,7 +329,10 @@ def regrets(arena: pd.DataFrame) -> str:
     size = (keys["n"] * keys["epsilon"] / keys["p"]).to_numpy()
     few, many = (
         cells[methods.method(names[0]).label].to_numpy()
-        for names in (methods.usual(True, 1, 0.0), methods.usual(True, 1, np.inf))
+        for names in (
+            methods.usual(True, 1, 0.0),
+            methods.usual(True, 1, np.inf),
+        )
     )
     best = cells.min(axis=1).to_numpy()
     by_threshold = {
@@ -311,11 +342,15 @@ def regrets(arena: pd.DataFrame) -> str:
     left_out, chosen = np.empty(len(keys)), []
     for name in keys["data"].unique():
         other = (keys["data"] != name).to_numpy()
-        means = {least: own[other].mean() for least, own in by_threshold.items()}
+        means = {
+            least: own[other].mean() for least, own in by_threshold.items()
+        }
         chosen.append(min(means, key=means.__getitem__))
         left_out[~other] = by_threshold[chosen[-1]][~other]
     means = {least: own.mean() for least, own in by_threshold.items()}
-    listed = ", ".join(f"{least:g}: {mean:.3f}" for least, mean in means.items())
+    listed = ", ".join(
+        f"{least:g}: {mean:.3f}" for least, mean in means.items()
+    )
     return (
         f"regret of the default in {len(keys)} cells of numbers: {own.mean():.4f}\n"
         f"by threshold of n epsilon / p: {listed}\n"
@@ -335,7 +370,9 @@ if __name__ == "__main__":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made = table(sys.argv[1])
-        text = made.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        text = made.to_csv(
+            index=False, float_format="%.6g", lineterminator="\n"
+        )
         store.write_text(WRITTEN, text)
     print(summary(pd.read_csv(WRITTEN)))
     print(regrets(pd.read_csv(ARENA)))

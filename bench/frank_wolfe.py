@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from bench.reference import address, call
-from bench.shared import Begin, Call, Case, compressed, is_logistic, sparse_problem
+from bench.shared import (
+    Begin,
+    Call,
+    Case,
+    compressed,
+    is_logistic,
+    sparse_problem,
+)
 from dperm.privacy.noise import streams
 from dperm.problems.problem import Problem
 from dperm.solvers.distributed.bounds import clip_problem
@@ -41,8 +48,12 @@ def cases() -> Iterator[Case]:
             yield Case("dp_fw", "A^T u", name, *arguments)
         box = bcfw.Options(constraint="box")
         ours = _ours(bcfw, problem, box, silent(COUNT), columns=columns)
-        yield Case("bcfw", "box steps", name, COUNT, ours, box_begin(problem, box))
-        nodes = dp_bcfw.Options(sketch=80, entry_bound=BOUND, label_bound=BOUND)
+        yield Case(
+            "bcfw", "box steps", name, COUNT, ours, box_begin(problem, box)
+        )
+        nodes = dp_bcfw.Options(
+            sketch=80, entry_bound=BOUND, label_bound=BOUND
+        )
         shared_sketch(problem.n, 80, nodes.sketch_seed).by_record  # noqa: B018 (likewise)
         ours = _ours(dp_bcfw, problem, nodes, NOISE)
         arguments = (COUNT, ours, nodes_begin(problem, nodes))
@@ -67,7 +78,11 @@ def _ours(
 def quadratic_begin(problem: Problem, options: dp_fw.Options) -> Begin:
     """DP-FW for least squares in C, which keeps the gradient."""
     p = problem.p
-    matrix = (*compressed(problem.A), *compressed(problem.A.tocsr()), problem.offset)
+    matrix = (
+        *compressed(problem.A),
+        *compressed(problem.A.tocsr()),
+        problem.offset,
+    )
 
     def begin() -> Call:
         x = np.zeros(p)
@@ -79,7 +94,15 @@ def quadratic_begin(problem: Problem, options: dp_fw.Options) -> Begin:
         def steps() -> np.ndarray:
             arrays = (*matrix, x, *scratch, gram, met)
             constants = (options.radius, NOISE.index_scale)
-            call("dp_fw_quadratic", rng, *arrays, problem.n, p, COUNT, *constants)
+            call(
+                "dp_fw_quadratic",
+                rng,
+                *arrays,
+                problem.n,
+                p,
+                COUNT,
+                *constants,
+            )
             return x
 
         return steps
@@ -99,7 +122,11 @@ def fw_begin(problem: Problem, options: dp_fw.Options) -> Begin:
         rng = streams(1).noise
 
         def steps() -> np.ndarray:
-            constants = (is_logistic(problem), options.radius, NOISE.index_scale)
+            constants = (
+                is_logistic(problem),
+                options.radius,
+                NOISE.index_scale,
+            )
             call("dp_fw", rng, *matrix, x, *scratch, n, p, COUNT, *constants)
             return x
 
@@ -160,7 +187,9 @@ def nodes_begin(problem: Problem, options: dp_bcfw.Options) -> Begin:
             sketch_rngs = np.array([address(node.sampling) for node in drawn])
             arrays = (*matrix, x, *scratch, sent, place, chosen)
             sizes = (n, m, p, COUNT)
-            call("dp_bcfw", index_rngs, sketch_rngs, *arrays, *sizes, *constants)
+            call(
+                "dp_bcfw", index_rngs, sketch_rngs, *arrays, *sizes, *constants
+            )
             return x
 
         return steps

@@ -47,7 +47,9 @@ def cases() -> Iterator[Case]:
         yield Case("dp_gd", kernel, name, dp_gd.Options().steps, *pair)
         batches = dp_minibatch.Options()
         pair = descents(problem, batches)
-        yield Case("dp_minibatch", f"{kernel}, of a batch", name, batches.steps, *pair)
+        yield Case(
+            "dp_minibatch", f"{kernel}, of a batch", name, batches.steps, *pair
+        )
         if loss == "logistic":
             pair = pulls(problem, 10)
             solver = "objective_perturbation"
@@ -87,7 +89,15 @@ def descents(problem: Problem, options: dp_gd.Options) -> tuple[Begin, Begin]:
             arrays = (held.rows, held.offset, held.norms, u)
             scratch = (gradient, velocity, batches)
             sizes = (size, problem.p, options.steps, is_logistic(problem))
-            call("dp_gd", drawn.noise, *arrays, *scratch, *sizes, *constants, *penalty)
+            call(
+                "dp_gd",
+                drawn.noise,
+                *arrays,
+                *scratch,
+                *sizes,
+                *constants,
+                *penalty,
+            )
             return u / scaled.S
 
         return steps

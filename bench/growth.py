@@ -32,7 +32,17 @@ KERNELS = {  # with how many steps are one pass over n records of p features
     "dp_sgd": (dp_sgd, lambda n, p: n),
     "dp_gcd": (dp_gcd, lambda n, p: 1),
 }
-HEAD = ("what", "grows", "1", "10", "100", "exponent", "MB at 1", "at 10", "at 100")
+HEAD = (
+    "what",
+    "grows",
+    "1",
+    "10",
+    "100",
+    "exponent",
+    "MB at 1",
+    "at 10",
+    "at 100",
+)
 
 
 def table() -> list[list]:
@@ -75,7 +85,10 @@ def _problem(n: int, p: int) -> Any:
 
 
 def _settings(count: int) -> BatchedSettings:
-    steps, clips = np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count)
+    steps, clips = (
+        np.geomspace(1e-5, 1e-3, count),
+        np.geomspace(0.1, 10, count),
+    )
     return BatchedSettings(steps, clips, 1.0, "tight")
 
 
@@ -83,11 +96,16 @@ def _run(name: str, size: str, factor: int) -> Callable[[], Any]:
     """One pass with one of the sizes so many times as large."""
     sizes = {**BASE, size: BASE[size] * factor}
     module, steps = KERNELS[name]
-    made, settings = _problem(sizes["n"], sizes["p"]), _settings(sizes["settings"])
+    made, settings = (
+        _problem(sizes["n"], sizes["p"]),
+        _settings(sizes["settings"]),
+    )
     count = steps(sizes["n"], sizes["p"])
 
     def call() -> Any:
-        run = module.Run(made, settings, streams(1), module.Options(), total=count)
+        run = module.Run(
+            made, settings, streams(1), module.Options(), total=count
+        )
         run.advance(count)
         return run.weights
 

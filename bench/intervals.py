@@ -37,12 +37,19 @@ SEED = 31_000_000  # of these runs alone: the results' seeds derive from seed 0
 def again(job: SolverJob, calibration: str, setting: Any) -> np.ndarray:
     """Final relative errors of fresh runs of a setting, (RUNS,)."""
     passes = float(setting.passes)
-    noise = trials.noise(job.problem, job.module, job.options, passes, calibration)
+    noise = trials.noise(
+        job.problem, job.module, job.options, passes, calibration
+    )
     step, clip = np.array([setting.step]), np.array([setting.clip])
     errors = []
     for replicate in range(RUNS):
         seed = plan.seed_of(
-            SEED, "again", job.names.problem, job.names.solver, passes, replicate
+            SEED,
+            "again",
+            job.names.problem,
+            job.names.solver,
+            passes,
+            replicate,
         )
         table = setting_rows(
             job.module,
@@ -65,7 +72,10 @@ def settings_of(paper_name: str) -> Iterator[tuple[SolverJob, str, Any]]:
     solvers = {plan.label(paper, solver_of(name)): name for name in paper.runs}
     table = pd.read_csv(f"results/{paper_name}/{TABLES[paper_name]}.csv")
     for setting in table.itertuples():
-        chosen = (f"problem={setting.problem}", f"solver={solvers[setting.algorithm]}")
+        chosen = (
+            f"problem={setting.problem}",
+            f"solver={solvers[setting.algorithm]}",
+        )
         job = inputs.load_job(compose([f"paper={paper_name}", *chosen]))
         yield job, paper.calibrations[0], setting
 
@@ -73,7 +83,11 @@ def settings_of(paper_name: str) -> Iterator[tuple[SolverJob, str, Any]]:
 def checked(job: SolverJob, calibration: str, setting: Any) -> dict[str, Any]:
     """The row of an interval."""
     errors = again(job, calibration, setting)
-    low, high, mean = setting.fresh_ci_low, setting.fresh_ci_high, errors.mean()
+    low, high, mean = (
+        setting.fresh_ci_low,
+        setting.fresh_ci_high,
+        errors.mean(),
+    )
     return {
         "paper": job.names.paper,
         "problem": setting.problem,
@@ -113,14 +127,20 @@ def outside_law() -> pd.DataFrame:
     law = law[law["prints"] == "least"]
     cells = law.merge(pd.read_csv("results/dpcd/table2.csv"), on=keys)
     inside = cells["mean"].between(cells["q0.025"], cells["q0.975"])
-    print(f"{(~inside).sum()} of {len(cells)} means of Table 2 outside their law")
+    print(
+        f"{(~inside).sum()} of {len(cells)} means of Table 2 outside their law"
+    )
     return cells[~inside]
 
 
 def main() -> None:
     """Print the counts and what they count, and write the table."""
-    print(outside_law()[["problem", "algorithm", "passes", "mean"]].to_string())
-    settings = [setting for paper_name in TABLES for setting in settings_of(paper_name)]
+    print(
+        outside_law()[["problem", "algorithm", "passes", "mean"]].to_string()
+    )
+    settings = [
+        setting for paper_name in TABLES for setting in settings_of(paper_name)
+    ]
     settings.sort(
         key=lambda each: each[0].problem.n * each[0].problem.p * each[2].passes
     )
@@ -128,7 +148,9 @@ def main() -> None:
     for setting in tqdm(settings[:COUNT]):
         rows.append(checked(*setting))
         table = with_chances(pd.DataFrame(rows))
-        store.write_text(Path("results/intervals.csv"), table.to_csv(index=False))
+        store.write_text(
+            Path("results/intervals.csv"), table.to_csv(index=False)
+        )
     varying = table[table["chance"].notna()]
     excluded = varying[varying["excluded"]]
     print(

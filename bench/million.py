@@ -24,7 +24,14 @@ from tabulate import tabulate
 from dperm.storage import files as store
 from dperm.workflow.manifest import machine
 
-HEAD = ("data", "method", "CPU s", "peak memory / data", "relative error", "accuracy")
+HEAD = (
+    "data",
+    "method",
+    "CPU s",
+    "peak memory / data",
+    "relative error",
+    "accuracy",
+)
 DENSE, SPARSE = "1e6 x 100", "1e5 x 5000, 1 % not zero"
 UNFIT = ("diffprivlib", "dp_gram")  # for sparse data, or so many columns
 OURS = "dperm.fit(X, y, {}, classes=(0, 1), bounds=(-5 * SCALE, 5 * SCALE))"
@@ -80,7 +87,9 @@ def table(other: str) -> list[list[Any]]:
             best = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, y)
             least = objective(X, y, best.coef_[0], best.intercept_[0])
             zero = objective(X, y, np.zeros(X.shape[1]), 0.0) / least - 1
-            rows.append([name, "w = 0", 0.0, 0.0, zero, max(y.mean(), 1 - y.mean())])
+            rows.append(
+                [name, "w = 0", 0.0, 0.0, zero, max(y.mean(), 1 - y.mean())]
+            )
             for method, call in METHODS.items():
                 if name == SPARSE and any(word in method for word in UNFIT):
                     continue
@@ -102,10 +111,20 @@ def objective(X: Any, y: np.ndarray, w: np.ndarray, b: float) -> float:
 
 def _run(folder: str, method: str, call: str, scale: float, other: str) -> Any:
     theirs = method == "diffprivlib"
-    ours = "from sklearn import linear_model" if "scikit" in method else "import dperm"
+    ours = (
+        "from sklearn import linear_model"
+        if "scikit" in method
+        else "import dperm"
+    )
     code = CHILD.replace("IMPORT", DIFFPRIVLIB if theirs else ours)
     code = code.replace("FIT", call)
-    command = [other if theirs else sys.executable, "-c", code, folder, str(scale)]
+    command = [
+        other if theirs else sys.executable,
+        "-c",
+        code,
+        folder,
+        str(scale),
+    ]
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, **one}

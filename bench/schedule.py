@@ -44,9 +44,13 @@ class Task(NamedTuple):
         return max(self.longest_seconds, self.cpu_seconds / working / SHARED)
 
 
-def tasks(jobs: Jobs, costs: Mapping[str, Mapping[str, float]]) -> dict[str, Task]:
+def tasks(
+    jobs: Jobs, costs: Mapping[str, Mapping[str, float]]
+) -> dict[str, Task]:
     """All jobs with what they cost in a run; a job without a cost takes no time."""
-    maker = {file: name for name, job in jobs.jobs.items() for file in job.outputs}
+    maker = {
+        file: name for name, job in jobs.jobs.items() for file in job.outputs
+    }
     found = {}
     for name, job in jobs.jobs.items():
         stage = name.partition("/")[0]
@@ -71,7 +75,9 @@ def simulate(jobs: Mapping[str, Task], cores: int) -> float:
     free, clock = cores, BEFORE
     running: list[tuple[float, str, int]] = []
     while ready or running:
-        ready.sort(key=lambda name: (-jobs[name].priority, -jobs[name].cpu_seconds))
+        ready.sort(
+            key=lambda name: (-jobs[name].priority, -jobs[name].cpu_seconds)
+        )
         waiting = []
         for name in ready:
             taken = min(jobs[name].threads, cores)
@@ -92,7 +98,9 @@ def simulate(jobs: Mapping[str, Task], cores: int) -> float:
     return clock
 
 
-def table(costs: Mapping[str, Mapping[str, float]]) -> list[tuple[int, float, float]]:
+def table(
+    costs: Mapping[str, Mapping[str, float]],
+) -> list[tuple[int, float, float]]:
     """Cores, minutes of ``all`` and the share of the cores that is busy."""
     jobs = compose(available("paper"), ["scale=full"])
     jobs.costs = {name: dict(cost) for name, cost in costs.items()}
@@ -108,4 +116,6 @@ def table(costs: Mapping[str, Mapping[str, float]]) -> list[tuple[int, float, fl
 
 if __name__ == "__main__":
     recorded = json.loads(MANIFEST.read_text(encoding="utf-8")).get("jobs", {})
-    print(tabulate(table(recorded), ("cores", "minutes", "busy"), floatfmt=".3g"))
+    print(
+        tabulate(table(recorded), ("cores", "minutes", "busy"), floatfmt=".3g")
+    )

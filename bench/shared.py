@@ -17,7 +17,9 @@ from dperm.problems.problem import Problem, build
 from dperm.solvers.batched import BatchedSettings
 
 TURNS = 7
-ROUNDING = 1e-12  # largest difference of weights, relative to the largest weight
+ROUNDING = (
+    1e-12  # largest difference of weights, relative to the largest weight
+)
 SIZES = {  # the papers' problems: n, p, loss
     "electricity": (45312, 8, "logistic"),
     "california": (20640, 8, "least_squares"),
@@ -48,7 +50,9 @@ class Case(NamedTuple):
         theirs = np.ravel(self.theirs()())
         assert ours.shape == theirs.shape, f"{self.kernel}: {ours.shape}"
         largest = float(np.abs(theirs).max())
-        assert largest > 0, f"{self.kernel} on {self.problem}: no weight has moved"
+        assert largest > 0, (
+            f"{self.kernel} on {self.problem}: no weight has moved"
+        )
         difference = float(np.abs(ours - theirs).max()) / largest
         assert difference <= ROUNDING, (
             f"{self.kernel} on {self.problem}: {difference:.1e} from C"

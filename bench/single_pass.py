@@ -30,8 +30,12 @@ def cases() -> Iterator[Case]:
         name = f"signs, d {d}"
         yield Case("poly_sfw", "vertices", name, count, *vertices(*arguments))
         solvers = "noisy_sfw, sco_dp_fw, sco_dp_sgd, sco_mirror_descent"
-        yield Case(solvers, "gradients", name, count, *gradient_sums(*arguments))
-        yield Case("noisy_sfw", "differences", name, count, *differences(*arguments))
+        yield Case(
+            solvers, "gradients", name, count, *gradient_sums(*arguments)
+        )
+        yield Case(
+            "noisy_sfw", "differences", name, count, *differences(*arguments)
+        )
         for p, ball in BALLS.items():
             pair = walks(Setup("least_squares", p, d), count)
             yield Case("phased_sgd", ball, name, count, *pair)
@@ -61,7 +65,15 @@ def vertices(setup: Setup, count: int) -> tuple[Begin, Begin]:
 
         def steps() -> np.ndarray:
             records = (rows, labels, factors, BOUND, noise)
-            kernel(*records, np.full(1, scale), eta, setup.radius, x, gradient, vertex)
+            kernel(
+                *records,
+                np.full(1, scale),
+                eta,
+                setup.radius,
+                x,
+                gradient,
+                vertex,
+            )
             return x
 
         return steps
@@ -96,7 +108,9 @@ def differences(setup: Setup, count: int) -> tuple[Begin, Begin]:
 
 
 def _point(setup: Setup, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(setup.d) / np.sqrt(setup.d)
+    return np.random.default_rng(seed).standard_normal(setup.d) / np.sqrt(
+        setup.d
+    )
 
 
 def _sums(
@@ -155,7 +169,17 @@ def walks(setup: Setup, count: int) -> tuple[Begin, Begin]:
         total = np.zeros(d)
 
         def steps() -> np.ndarray:
-            call("phased_sgd", *records, is_box, setup.radius, eta, x, total, count, d)
+            call(
+                "phased_sgd",
+                *records,
+                is_box,
+                setup.radius,
+                eta,
+                x,
+                total,
+                count,
+                d,
+            )
             return total
 
         return steps

@@ -27,7 +27,9 @@ class Browser:
 
     def __init__(self, profile, size=(1200, 900), dark=False):
         self.requests, self.errors, self._count, self._rest = [], [], 0, b""
-        theirs_in, self._to = (fcntl.fcntl(end, fcntl.F_DUPFD, 20) for end in os.pipe())
+        theirs_in, self._to = (
+            fcntl.fcntl(end, fcntl.F_DUPFD, 20) for end in os.pipe()
+        )
         self._from, theirs_out = (
             fcntl.fcntl(end, fcntl.F_DUPFD, 20) for end in os.pipe()
         )
@@ -73,7 +75,9 @@ class Browser:
     def _next(self):
         end = time.monotonic() + PATIENCE
         while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._from], [], [], end - time.monotonic())
+            ready, _, _ = select.select(
+                [self._from], [], [], end - time.monotonic()
+            )
             assert ready, "the browser does not answer"
             self._rest += os.read(self._from, 1 << 20)
         text, _, self._rest = self._rest.partition(b"\0")
@@ -140,12 +144,19 @@ class Browser:
     def type(self, words):
         """Type words where the focus is."""
         for letter in words:
-            self("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
+            self(
+                "Input.dispatchKeyEvent",
+                type="keyDown",
+                key=letter,
+                text=letter,
+            )
             self("Input.dispatchKeyEvent", type="keyUp", key=letter)
 
     def picture(self, path):
         """Save what is seen as PNG."""
-        path.write_bytes(base64.b64decode(self("Page.captureScreenshot")["data"]))
+        path.write_bytes(
+            base64.b64decode(self("Page.captureScreenshot")["data"])
+        )
 
     def __enter__(self):
         return self

@@ -26,8 +26,16 @@ for words in json.loads(sys.argv.pop()):
     main()
 """
 SERVER = multiprocessing.get_context("forkserver")
-OURS = {f"dperm.{each.function.partition(':')[0]}" for each in COMMANDS.values()}
-LIBRARIES = ("pytest", "pyarrow.parquet", "scipy.stats", "hydra", "snakemake.cli")
+OURS = {
+    f"dperm.{each.function.partition(':')[0]}" for each in COMMANDS.values()
+}
+LIBRARIES = (
+    "pytest",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "hydra",
+    "snakemake.cli",
+)
 SERVER.set_forkserver_preload([*LIBRARIES, *sorted(OURS)])
 
 
@@ -35,9 +43,17 @@ def python(
     *words: str | Path, cwd: Path | None = None, **env: str
 ) -> CompletedProcess[str]:
     """Run Python in a process of its own and keep what it prints."""
-    command, environment = [sys.executable, *map(str, words)], {**os.environ, **env}
+    command, environment = (
+        [sys.executable, *map(str, words)],
+        {**os.environ, **env},
+    )
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -59,11 +75,15 @@ def in_turn(
     place, environment = str(cwd or Path.cwd()), {**os.environ, **(env or {})}
     with TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("stdout", "stderr")]
-        run = SERVER.Process(target=_run, args=(given, place, environment, paths))
+        run = SERVER.Process(
+            target=_run, args=(given, place, environment, paths)
+        )
         run.start()
         run.join()
         out, error = (path.read_text() for path in paths)
-    return CompletedProcess(["dperm", *given[-1]], run.exitcode or 0, out, error)
+    return CompletedProcess(
+        ["dperm", *given[-1]], run.exitcode or 0, out, error
+    )
 
 
 def _run(

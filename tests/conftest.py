@@ -37,18 +37,38 @@ PENALTIES = {
 # Files that take ten seconds or more: the last would leave other workers idle.
 # The first compiles most kernels, meanwhile others run what needs few.
 LONG = (
-    *("solvers/test_contract", "faults/test_verify", "workflow/test_provenance"),
+    *(
+        "solvers/test_contract",
+        "faults/test_verify",
+        "workflow/test_provenance",
+    ),
     *("workflow/test_extension", "blackbox/test_search", "claims/test_worlds"),
-    *("config/test_configuration", "cli/test_command", "blackbox/test_command"),
+    *(
+        "config/test_configuration",
+        "cli/test_command",
+        "blackbox/test_command",
+    ),
     *("papers/test_contract", "workflow/test_workflow", "golden/test_golden"),
     *("audit/test_solvers", "experiments/test_stages", "workflow/test_jobs"),
-    *("estimators/test_alone", "audit/test_extreme_records", "solvers/test_twins"),
+    *(
+        "estimators/test_alone",
+        "audit/test_extreme_records",
+        "solvers/test_twins",
+    ),
     *("estimators/test_estimators", "faults/test_said", "benchmark/test_race"),
     *("audit/test_whole", "estimators/test_budget", "solvers/test_batches"),
     *("benchmark/test_command", "privacy/test_contract", "faults/test_kill"),
     *("claims/test_fairness", "config/test_run_spec", "estimators/test_doors"),
-    *("experiments/test_auditing", "faults/test_damaged", "shared/test_products"),
-    *("faults/test_campaign", "experiments/test_outside", "data/test_download"),
+    *(
+        "experiments/test_auditing",
+        "faults/test_damaged",
+        "shared/test_products",
+    ),
+    *(
+        "faults/test_campaign",
+        "experiments/test_outside",
+        "data/test_download",
+    ),
 )
 
 FOLDER = re.compile(r"[+]{2}(?P<section>data|output)[.](?P<key>dir|results|figures)"
@@ -70,7 +90,9 @@ class Once:
         self.digests = {}
         self.read = {}  # by the composition that runs
         for name in ("conf_file", "conf_files", "available"):
-            setattr(composition, name, self.watched(getattr(composition, name)))
+            setattr(
+                composition, name, self.watched(getattr(composition, name))
+            )
 
     def __call__(self, name, overrides):
         """What is composed; folders of a test's own are set in what all tests share."""
@@ -78,7 +100,9 @@ class Once:
         plain = [text for text in overrides if not FOLDER.fullmatch(text)]
         tree, chosen = self.kept(name, plain)
         for found in placed:
-            tree.setdefault(found["section"], {})[found["key"]] = found["folder"]
+            tree.setdefault(found["section"], {})[found["key"]] = found[
+                "folder"
+            ]
         return tree, chosen
 
     def kept(self, name, overrides):
@@ -90,7 +114,9 @@ class Once:
         read = self.read = {}
         composed = self.compose(name, overrides)
         self.read = {}
-        self.composed.setdefault(key, []).append((read, copy.deepcopy(composed)))
+        self.composed.setdefault(key, []).append(
+            (read, copy.deepcopy(composed))
+        )
         return composed
 
     def watched(self, function):
@@ -126,7 +152,9 @@ def pytest_collection_modifyitems(items):
     places = {name: place for place, name in enumerate(LONG)}
 
     def place(item):
-        return places.get("/".join(item.path.with_suffix("").parts[-2:]), len(LONG))
+        return places.get(
+            "/".join(item.path.with_suffix("").parts[-2:]), len(LONG)
+        )
 
     items.sort(key=place)
 
@@ -155,7 +183,9 @@ def no_other_paper():
     yield
     package = str(Path(sys.modules["dperm"].__file__).parent)
     for name, module in [*sys.modules.items()]:
-        if name.startswith("dperm.papers.") and package not in str(module.__file__):
+        if name.startswith("dperm.papers.") and package not in str(
+            module.__file__
+        ):
             del sys.modules[name]
             sys.modules["dperm.storage.source_code"].forget()
 

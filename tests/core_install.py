@@ -14,7 +14,9 @@ EXTRA = "pip install 'dperm[pipeline]'"
 
 
 def said(*words: str) -> tuple[int, str]:
-    done = subprocess.run([BIN / "dperm", *words], capture_output=True, text=True)
+    done = subprocess.run(
+        [BIN / "dperm", *words], capture_output=True, text=True
+    )
     return done.returncode, done.stdout + done.stderr
 
 

@@ -33,12 +33,20 @@ def faults(figure):
         if text.get_fontsize() < LEAST_SIZE - 1e-9:
             yield f"small: {words}, {text.get_fontsize():g} points"
         inside = box.x0 >= -point and box.y0 >= -point
-        inside &= box.x1 <= figure.bbox.x1 + point and box.y1 <= figure.bbox.y1 + point
+        inside &= (
+            box.x1 <= figure.bbox.x1 + point
+            and box.y1 <= figure.bbox.y1 + point
+        )
         if not inside:
             yield f"cut off: {words}"
-        elif contrast(to_rgb(text.get_color()), behind(pixels, box)) < LEAST_CONTRAST:
+        elif (
+            contrast(to_rgb(text.get_color()), behind(pixels, box))
+            < LEAST_CONTRAST
+        ):
             yield f"pale: {words}"
-    for (one, first), (two, second) in itertools.combinations(boxes.items(), 2):
+    for (one, first), (two, second) in itertools.combinations(
+        boxes.items(), 2
+    ):
         wide = min(first.x1, second.x1) - max(first.x0, second.x0)
         high = min(first.y1, second.y1) - max(first.y0, second.y0)
         if min(wide, high) > AIR * point:
@@ -86,11 +94,17 @@ def strokes(figure):
                 colours.add(on_white(line.get_color(), opaque))
         for points in axes.collections:
             if isinstance(points, PathCollection):
-                colours |= {on_white(face, face[3]) for face in points.get_facecolors()}
+                colours |= {
+                    on_white(face, face[3]) for face in points.get_facecolors()
+                }
         for bars in axes.containers:
-            for bar in (patch for patch in bars if hasattr(patch, "get_facecolor")):
+            for bar in (
+                patch for patch in bars if hasattr(patch, "get_facecolor")
+            ):
                 colours.add(
-                    on_white(bar.get_facecolor(), to_rgba(bar.get_facecolor())[3])
+                    on_white(
+                        bar.get_facecolor(), to_rgba(bar.get_facecolor())[3]
+                    )
                 )
     return colours
 
@@ -98,7 +112,9 @@ def strokes(figure):
 def has_ink(line: Line2D) -> bool:
     """Whether a line has a stroke or markers."""
     nothing = ("none", "None", "", " ", None)
-    return line.get_linestyle() not in nothing or line.get_marker() not in nothing
+    return (
+        line.get_linestyle() not in nothing or line.get_marker() not in nothing
+    )
 
 
 def on_white(colour, opaque):
@@ -115,6 +131,7 @@ def contrast(first, second):
 def luminance(colour):
     """Relative luminance of a colour of three parts from 0 to 1."""
     parts = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in colour
     ]
     return float(np.dot(parts, (0.2126, 0.7152, 0.0722)))

@@ -25,7 +25,11 @@ def drawn(real: bool) -> pd.DataFrame:
     """Three features of different scales, and a label y of either kind."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, P)) * [1.0, 3.0, 0.2] + [0.0, 5.0, 1.0]
-    scores = (X - X.mean(axis=0)) @ [1.0, -0.5, 4.0] + 0.5 * rng.standard_normal(N)
+    scores = (X - X.mean(axis=0)) @ [
+        1.0,
+        -0.5,
+        4.0,
+    ] + 0.5 * rng.standard_normal(N)
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     return table.assign(y=scores + 2.0 if real else (scores > 0).astype(int))
 

@@ -13,4 +13,6 @@ from dperm.audit.solvers import mechanisms
 def subjects(path: Path) -> list[Mechanism]:
     """The mechanisms of a solver's YAML under both calibrations."""
     found = OmegaConf.to_container(OmegaConf.load(path))
-    return mechanisms(found["name"], found["algorithm"], found.get("options", {}))
+    return mechanisms(
+        found["name"], found["algorithm"], found.get("options", {})
+    )

@@ -32,7 +32,10 @@ from dperm.config import locate
 from dperm.names import hint, no_option, option_names
 
 IN_KEYS = "nothing"  # words of the command line
-SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
+SOLVES, DRAWS = (
+    "solves",
+    "draws",
+)  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse, as ``PARSERS`` says
 OWN_KEYS = "keys"  # the command's own key=value
 
@@ -48,12 +51,16 @@ class Command(NamedTuple):
 # By name; a second word of a name must follow.
 COMMANDS = {
     "audit module:function": Command(
-        "audit.command:main", "audit the privacy of a function of yours", OPTIONS
+        "audit.command:main",
+        "audit the privacy of a function of yours",
+        OPTIONS,
     ),
     "verify": Command(
         "workflow.verify:main", "check results by making some again", OPTIONS
     ),
-    "fetch": Command("experiments.inputs:fetch", "fetch a problem's data set", SOLVES),
+    "fetch": Command(
+        "experiments.inputs:fetch", "fetch a problem's data set", SOLVES
+    ),
     "prepare": Command(
         "experiments.inputs:prepare", "prepare the arrays of a problem", SOLVES
     ),
@@ -61,15 +68,25 @@ COMMANDS = {
         "experiments.inputs:optimum", "solve a problem without privacy", SOLVES
     ),
     "tune": Command(
-        "experiments.stages:tune", "run a solver over the grid of a paper", SOLVES
+        "experiments.stages:tune",
+        "run a solver over the grid of a paper",
+        SOLVES,
     ),
     "evaluate": Command(
-        "experiments.stages:evaluate", "run the chosen settings on fresh seeds", SOLVES
+        "experiments.stages:evaluate",
+        "run the chosen settings on fresh seeds",
+        SOLVES,
     ),
-    "solve": Command("experiments.stages:solve", "tune, then evaluate", SOLVES),
-    "sweep": Command("experiments.stages:sweep", "run the sweeps of a paper", SOLVES),
+    "solve": Command(
+        "experiments.stages:solve", "tune, then evaluate", SOLVES
+    ),
+    "sweep": Command(
+        "experiments.stages:sweep", "run the sweeps of a paper", SOLVES
+    ),
     "audit": Command(
-        "experiments.auditing:audit", "audit a solver; exit code 1 if caught", SOLVES
+        "experiments.auditing:audit",
+        "audit a solver; exit code 1 if caught",
+        SOLVES,
     ),
     "privacy": Command(
         "experiments.auditing:report", "print what a setting costs", SOLVES
@@ -80,23 +97,35 @@ COMMANDS = {
         SOLVES,
     ),
     "timing": Command(
-        "experiments.stages:timing", "time the runs that are shown in seconds", DRAWS
+        "experiments.stages:timing",
+        "time the runs that are shown in seconds",
+        DRAWS,
     ),
     "figure": Command(
         "experiments.products:figure", "draw the figures of a paper", DRAWS
     ),
-    "table": Command("experiments.products:table", "make the tables of a paper", DRAWS),
-    "draw": Command("experiments.products:draw", "make some figures and tables", DRAWS),
-    "complete": Command(
-        "workflow.verify:complete", "check that a paper agrees with its rows", DRAWS
+    "table": Command(
+        "experiments.products:table", "make the tables of a paper", DRAWS
     ),
-    "claims": Command("report.claims:write", "judge the claims of the papers", DRAWS),
+    "draw": Command(
+        "experiments.products:draw", "make some figures and tables", DRAWS
+    ),
+    "complete": Command(
+        "workflow.verify:complete",
+        "check that a paper agrees with its rows",
+        DRAWS,
+    ),
+    "claims": Command(
+        "report.claims:write", "judge the claims of the papers", DRAWS
+    ),
     "report": Command("report.stage:report", "write the report", DRAWS),
     "readme": Command(
         "report.texts:readme", "put scorecard and claims into the pages", DRAWS
     ),
     "try": Command(
-        "benchmark.command:main", "compare private methods on a file of yours", OWN_KEYS
+        "benchmark.command:main",
+        "compare private methods on a file of yours",
+        OWN_KEYS,
     ),
 }
 # Functions that add the options of a command to its parser.
@@ -112,7 +141,9 @@ READ_BY = {
 }
 WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
-MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
+MARK = re.compile(
+    "[^=]*:[^=]*|--epsilon(=.*)?"
+)  # of ``audit module:function``
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 # Snakemake's options that need its own output.
@@ -130,15 +161,21 @@ MADE = {
 }
 REFUSED = 2  # exit code
 OPTION = re.compile(r"--[A-Za-z][\w-]*")
-INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
+INTERRUPTED = (
+    "dperm: interrupted; the same command goes on from what is stored"
+)
 WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``workflow.warm``
 # Options that may ask for no core, or fewer.
 CORES_VALUE = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 TOPS = ("figures/", "results/")
-FRAME = re.compile(r'File "(.+)", line (\d+), in (\S+)')  # of a traceback as text
-SMALL_SEED = re.compile(r"2\*\*32|4294967295")  # in what libraries say of a seed
+FRAME = re.compile(
+    r'File "(.+)", line (\d+), in (\S+)'
+)  # of a traceback as text
+SMALL_SEED = re.compile(
+    r"2\*\*32|4294967295"
+)  # in what libraries say of a seed
 STAGE_HELP = """{what}
 
 Groups, one of each (group=name):
@@ -171,10 +208,16 @@ Noise is seeded doubles, for study. To publish a model use dperm.fit(..., releas
 def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
     processor.same_bits()  # numpy is not imported yet
-    atexit.register(gc.freeze)  # else Python searches what ends with it: half a second
-    gc.set_threshold(200_000)  # of the many objects of a list of jobs few are garbage
+    atexit.register(
+        gc.freeze
+    )  # else Python searches what ends with it: half a second
+    gc.set_threshold(
+        200_000
+    )  # of the many objects of a list of jobs few are garbage
     if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ``| head`` ends it in silence
+        signal.signal(
+            signal.SIGPIPE, signal.SIG_DFL
+        )  # ``| head`` ends it in silence
     try:
         _run(sys.argv[1:])
     except (locate.ConfigError, ModuleNotFoundError) as error:
@@ -199,7 +242,9 @@ def _run(arguments: list[str]) -> None:
         else:
             _snakemake(arguments)
     else:
-        _call(name, [word for word in arguments[1:] if word not in name.split()])
+        _call(
+            name, [word for word in arguments[1:] if word not in name.split()]
+        )
 
 
 def name_of(arguments: list[str]) -> str | None:
@@ -219,7 +264,9 @@ def name_of(arguments: list[str]) -> str | None:
 def _call(name: str, words: list[str]) -> None:
     command, what = COMMANDS[name], f"dperm {name.split()[0]}"
     if name not in CORE:
-        is_report = command.function == "report.stage:report"  # draws by its libraries
+        is_report = (
+            command.function == "report.stage:report"
+        )  # draws by its libraries
         extras.require("report" if is_report else "pipeline", what)
     if command.form in (SOLVES, DRAWS):
         sys.argv = [what, *words]  # shown in Hydra's help
@@ -316,7 +363,11 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 
     def job(*composed: Any) -> None:  # once for each of a multirun
         with _refusing():
-            made = config.checked(*composed) if composed else config.compose(arguments)
+            made = (
+                config.checked(*composed)
+                if composed
+                else config.compose(arguments)
+            )
             if command.form == SOLVES:
                 from dperm.experiments import checks  # imports the solvers
 
@@ -327,7 +378,9 @@ def run_stage(command: Command, arguments: list[str]) -> None:
             try:
                 written = _noted(command, made)
             except SystemExit as ended:
-                if is_json and hasattr(ended, "written"):  # of what was refuted
+                if is_json and hasattr(
+                    ended, "written"
+                ):  # of what was refuted
                     print(as_json(ended.written[0]))
                 raise
             if is_json:
@@ -347,7 +400,9 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         return
     with _refusing():
         given = [word for word in arguments if word not in flags]
-        keys = [composition.hydra_override(word, several=True) for word in given]
+        keys = [
+            composition.hydra_override(word, several=True) for word in given
+        ]
         text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
@@ -440,12 +495,22 @@ def own_place(error: BaseException) -> str:
     """
     place = ""
     package = str(Path(__file__).parent)
-    folders = (package, str(locate.home() / "Snakefile"), sys.prefix, sys.base_prefix)
+    folders = (
+        package,
+        str(locate.home() / "Snakefile"),
+        sys.prefix,
+        sys.base_prefix,
+    )
     # A forked process sends its traceback as the text of the cause.
-    for text in (str(error.__cause__), "".join(traceback.format_exception(error))):
+    for text in (
+        str(error.__cause__),
+        "".join(traceback.format_exception(error)),
+    ):
         for file, line, function in [] if place else FRAME.findall(text):
             path = Path(file)
-            if path.is_file() and not any(path.is_relative_to(top) for top in folders):
+            if path.is_file() and not any(
+                path.is_relative_to(top) for top in folders
+            ):
                 place = f" ({file}:{line}, in {function})"
     if place and SMALL_SEED.search(str(error)):
         place += ": seeds are below 2^63, and seed % 2**32 is small enough"
@@ -474,7 +539,9 @@ def _noted(command: Command, config: Any) -> Any:
 def _note(folder: str, written: Any) -> None:
     """Note the files that a stage has written in the manifest of their results."""
     paths = [written] if isinstance(written, Path) else written
-    if isinstance(paths, list) and all(isinstance(path, Path) for path in paths):
+    if isinstance(paths, list) and all(
+        isinstance(path, Path) for path in paths
+    ):
         from dperm.workflow import manifest
 
         manifest.note(Path(folder), paths)
@@ -508,7 +575,9 @@ def refuse_no_cores(arguments: list[str]) -> None:
 def at_scale(arguments: list[str]) -> list[str]:
     """Arguments with the scale of a file among them, where --config names none."""
     scales = [name for name in locate.available("scale") if name != "full"]
-    files = [PurePath(word).parts for word in arguments if word.startswith(TOPS)]
+    files = [
+        PurePath(word).parts for word in arguments if word.startswith(TOPS)
+    ]
     found = [parts[1] for parts in files if parts[1:2] and parts[1] in scales]
     if not found or any(word.startswith("scale=") for word in arguments):
         return arguments
@@ -560,7 +629,12 @@ def _snakemake(arguments: list[str]) -> None:
             "names of values: move the checkout"
         )
     profile = str(root / "profiles" / "default")
-    options = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
+    options = [
+        "--snakefile",
+        str(root / "Snakefile"),
+        "--workflow-profile",
+        profile,
+    ]
     if not any(CORES.match(word) for word in arguments):
         options.append("--cores=all")
     if not any(OWN_OUTPUT.match(word) for word in arguments):
@@ -569,7 +643,11 @@ def _snakemake(arguments: list[str]) -> None:
         progress.register()
         options.append(f"--logger={progress.NAME}")
         signal.signal(signal.SIGINT, _interrupted)
-    sys.argv = ["snakemake", *options, *arguments]  # the Snakefile reads targets here
+    sys.argv = [
+        "snakemake",
+        *options,
+        *arguments,
+    ]  # the Snakefile reads targets here
     snakemake()
 
 
@@ -592,8 +670,12 @@ def papers() -> dict[str, str]:
     for name in locate.available("paper"):
         path = locate.conf_file(locate.group_file("paper", name))
         try:
-            content = yaml.load(path.read_bytes() if path else "", yaml.CBaseLoader)
+            content = yaml.load(
+                path.read_bytes() if path else "", yaml.CBaseLoader
+            )
         except yaml.YAMLError:  # reported later, by config.compose
             content = None
-        titles[name] = content.get("title", "") if isinstance(content, dict) else ""
+        titles[name] = (
+            content.get("title", "") if isinstance(content, dict) else ""
+        )
     return titles

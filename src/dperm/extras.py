@@ -49,7 +49,9 @@ def require(extra: str, what: str) -> None:
     """
     name = EXTRAS[extra][0]
     if importlib.util.find_spec(name) is None:
-        raise ModuleNotFoundError(f"{what} needs {name}: {command(extra)}", name=name)
+        raise ModuleNotFoundError(
+            f"{what} needs {name}: {command(extra)}", name=name
+        )
 
 
 def explained(error: ModuleNotFoundError) -> str:

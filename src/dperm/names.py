@@ -48,13 +48,17 @@ def parsed(
     options, unknown = parser.parse_known_args([*words])
     for word in unknown:
         if word.startswith("-"):
-            raise ConfigError(no_option(word, [*option_names(parser), *others]))
+            raise ConfigError(
+                no_option(word, [*option_names(parser), *others])
+            )
     return options
 
 
 def option_names(parser: argparse.ArgumentParser) -> list[str]:
     """Every spelling of every option of a parser."""
-    return [name for action in parser._actions for name in action.option_strings]
+    return [
+        name for action in parser._actions for name in action.option_strings
+    ]
 
 
 def no_option(word: str, options: Iterable[str]) -> str:
@@ -72,7 +76,11 @@ def expected(word: Any, choices: Iterable[Any]) -> str:
     near = hint(str(word), names)
     listed = ", ".join(names[:MANY])
     if len(names) > MANY:
-        listed = f"{len(names)} names" if near else f"{listed} ({len(names)} in all)"
+        listed = (
+            f"{len(names)} names"
+            if near
+            else f"{listed} ({len(names)} in all)"
+        )
     return f"expected one of {listed}, found {word!r}{near}"
 
 
@@ -112,7 +120,9 @@ def own_module(group: str, name: str) -> str | None:
     if name in entry_points(group):
         return entry_points(group)[name]
     words = name.split(".")
-    is_name = all(word.isidentifier() for word in words) and words[-1] != "__main__"
+    is_name = (
+        all(word.isidentifier() for word in words) and words[-1] != "__main__"
+    )
     if not is_name or words[0] in sys.stdlib_module_names:
         return None
     try:

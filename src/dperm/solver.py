@@ -15,7 +15,13 @@ from dperm.privacy.events import (
     NonPrivate,
     SampledGaussian,
 )
-from dperm.privacy.noise import Streams, gaussian, gumbel, laplace, unit_laplace
+from dperm.privacy.noise import (
+    Streams,
+    gaussian,
+    gumbel,
+    laplace,
+    unit_laplace,
+)
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import Problem
 from dperm.solvers.batched import (
@@ -34,7 +40,9 @@ from dperm.solvers.options import at_least, one_of, positive, share
 from dperm.solvers.records import Records
 from dperm.solvers.single_pass import Options, Stream, Target, TargetNoise
 
-IN_KEYS = "names"  # what one name imports is in the keys of solvers that use it
+IN_KEYS = (
+    "names"  # what one name imports is in the keys of solvers that use it
+)
 
 __all__ = [
     "BatchedSettings",

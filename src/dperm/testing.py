@@ -51,7 +51,12 @@ from dperm.solvers.single_pass.sources import Rows
 UNTOUCHED.add(__name__)
 
 NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-200, 5e-324)
-STRANGE_LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers
+STRANGE_LABELS = (
+    1.0,
+    -1.0,
+    math.nan,
+    -1e308,
+)  # the last two where labels are numbers
 EFFORT = {"neighbours": 4, "runs": 12}  # of the audit
 STEPS = 12  # of a block of settings
 SEEDS = range(1, 5)
@@ -79,7 +84,9 @@ class Check:
 
 
 def check_solver(
-    algorithm: str, options: Mapping[str, Any] | None = None, varied: bool = True
+    algorithm: str,
+    options: Mapping[str, Any] | None = None,
+    varied: bool = True,
 ) -> None:
     """Check that a solver keeps what its family promises.
 
@@ -107,7 +114,9 @@ def check_solver(
 
 
 def solver_checks(
-    algorithm: str, options: Mapping[str, Any] | None = None, varied: bool = True
+    algorithm: str,
+    options: Mapping[str, Any] | None = None,
+    varied: bool = True,
 ) -> list[Check]:
     """The checks of a solver, one by one, as for ``pytest.mark.parametrize``.
 
@@ -120,7 +129,9 @@ def solver_checks(
     """
     if not __debug__:
         raise RuntimeError("the checks are assertions: run Python without -O")
-    if not isinstance(algorithm, str) or not isinstance(options, Mapping | None):
+    if not isinstance(algorithm, str) or not isinstance(
+        options, Mapping | None
+    ):
         raise ValueError(
             "expected the name of a solver and options by name, found "
             f"{shown(algorithm)}, {shown(options)}"
@@ -128,7 +139,8 @@ def solver_checks(
     subject = Subject(algorithm, dict(options or {}), varied)
     checks = {**ALWAYS, **OF_FAMILY[registry.family(subject.module)]}
     return [
-        Check(name, algorithm, partial(run, subject)) for name, run in checks.items()
+        Check(name, algorithm, partial(run, subject))
+        for name, run in checks.items()
     ]
 
 
@@ -164,7 +176,11 @@ class Subject:
     @cached_property
     def audits(self) -> list[tuple[Mechanism, Audit]]:
         """Audits of the private mechanisms under tight noise, at small effort."""
-        return [(m, Audit(m, **EFFORT)) for m in self.private if m.calibration == TIGHT]
+        return [
+            (m, Audit(m, **EFFORT))
+            for m in self.private
+            if m.calibration == TIGHT
+        ]
 
 
 @dataclass(frozen=True)
@@ -203,7 +219,9 @@ def _offers(subject: Subject) -> None:
     try:
         registry.make_options(subject.module, {"no_such_option": 1})
     except ValueError as error:
-        assert "no_such_option" in str(error), f"does not name the option: {error}"
+        assert "no_such_option" in str(error), (
+            f"does not name the option: {error}"
+        )
     else:
         raise AssertionError("an unknown option is not refused")
 
@@ -211,9 +229,13 @@ def _offers(subject: Subject) -> None:
 def _ledger(subject: Subject) -> None:
     """Its ledger costs what was asked for; without noise it costs infinity."""
     for m in subject.all:
-        assert m.ledger.events and all(event.count > 0 for event in m.ledger.events)
+        assert m.ledger.events and all(
+            event.count > 0 for event in m.ledger.events
+        )
         if m.calibration == TIGHT and not is_open(m.ledger):
-            assert m.true <= m.epsilon * (1 + 1e-3), f"{m.name} costs {m.true:g}"
+            assert m.true <= m.epsilon * (1 + 1e-3), (
+                f"{m.name} costs {m.true:g}"
+            )
     assert _cost_of_none(subject) == math.inf, (
         "without noise it says that it costs less"
     )
@@ -232,7 +254,9 @@ def _cost_of_none(subject: Subject) -> float:
         ledger = module.ledger(Scaled(m.setting["problem"]), 0.0, options)
     elif family == "single_pass":
         target = Target(math.inf, DELTA, "none")
-        ledger = module.noise(m.setting["setup"], len(m.base.y), target, options).ledger
+        ledger = module.noise(
+            m.setting["setup"], len(m.base.y), target, options
+        ).ledger
     else:
         problem = Shape(n=6, p=4, loss="least_squares")
         small = problem.problem(problem.records())
@@ -275,7 +299,9 @@ def _extremes(subject: Subject) -> None:
             assert np.isfinite(observed.weights).all(), case
             if is_regular:
                 shapes = [release.shape for release in observed.releases]
-                assert shapes == [release.shape for release in plain.releases], case
+                assert shapes == [
+                    release.shape for release in plain.releases
+                ], case
                 assert observed.draws == plain.draws, case
 
 
@@ -284,8 +310,13 @@ def _chance(subject: Subject) -> None:
     for m in subject.all:
         _same(_observed_run(m, m.base), _observed_run(m, m.base))
         if subject.private:
-            ends = {_observed_run(m, m.base, seed).weights.tobytes() for seed in SEEDS}
-            assert len(ends) > 1, f"{m.name}: every seed gives the same weights"
+            ends = {
+                _observed_run(m, m.base, seed).weights.tobytes()
+                for seed in SEEDS
+            }
+            assert len(ends) > 1, (
+                f"{m.name}: every seed gives the same weights"
+            )
 
 
 def _layout(subject: Subject) -> None:
@@ -307,7 +338,12 @@ def _many(m: Mechanism) -> BatchedSettings:
 
 
 def _block(m: Mechanism, settings: BatchedSettings, workers: int = 1) -> Any:
-    arguments = (m.setting["problem"], settings, streams(5), m.setting["options"])
+    arguments = (
+        m.setting["problem"],
+        settings,
+        streams(5),
+        m.setting["options"],
+    )
     return m.setting["module"].Run(*arguments, workers, STEPS)
 
 
@@ -318,14 +354,18 @@ def _sizes(subject: Subject) -> None:
         options = m.setting["options"]
         fewest = subject.module.steps(problem, 1e-9, options)
         count = subject.module.steps(problem, 40, options)
-        assert isinstance(count, int) and fewest == 1 < count, f"{m.name}: steps"
+        assert isinstance(count, int) and fewest == 1 < count, (
+            f"{m.name}: steps"
+        )
         assert subject.module.bytes_per_setting(problem) >= 8 * problem.p, (
             f"{m.name}: bytes_per_setting"
         )
         run = _block(m, _many(m))
         run.advance(2)
         assert run.weights.shape == (70, problem.p), f"{m.name}: weights"
-        np.testing.assert_array_equal(run.released[:, : problem.p], run.weights)
+        np.testing.assert_array_equal(
+            run.released[:, : problem.p], run.weights
+        )
 
 
 def _split(subject: Subject) -> None:
@@ -353,7 +393,9 @@ def _apart(subject: Subject) -> None:
         thinned.advance(STEPS - 5)
         block.advance(STEPS)
         np.testing.assert_array_equal(thinned.weights, block.weights[is_kept])
-        np.testing.assert_array_equal(thinned.released, block.released[is_kept])
+        np.testing.assert_array_equal(
+            thinned.released, block.released[is_kept]
+        )
         for chosen in ([0], [7], [8], [69], [*range(9)]):
             alone = _block(m, settings.take(chosen))
             alone.advance(STEPS)
@@ -396,7 +438,10 @@ def _in_pieces(subject: Subject) -> None:
 def _targets(subject: Subject) -> None:
     """A target of a stream has the same bits alone and beside others."""
     for m in subject.private:
-        targets = [Target(epsilon, DELTA, m.calibration) for epsilon in (0.5, 1.0, 4.0)]
+        targets = [
+            Target(epsilon, DELTA, m.calibration)
+            for epsilon in (0.5, 1.0, 4.0)
+        ]
 
         def solved(chosen: list[Target], m: Mechanism = m) -> Array:
             arguments = (
@@ -405,13 +450,19 @@ def _targets(subject: Subject) -> None:
                 streams(9),
                 Rows(m.base.X, m.base.y),
             )
-            run = subject.module.Run(*arguments, len(m.base.y), m.setting["options"])
+            run = subject.module.Run(
+                *arguments, len(m.base.y), m.setting["options"]
+            )
             return np.array(run.solve())
 
         together = solved(targets)
-        assert len(np.unique(together, axis=0)) > 1, f"{m.name}: targets do not matter"
+        assert len(np.unique(together, axis=0)) > 1, (
+            f"{m.name}: targets do not matter"
+        )
         for setting, target in enumerate(targets):
-            np.testing.assert_array_equal(together[setting], solved([target])[0])
+            np.testing.assert_array_equal(
+                together[setting], solved([target])[0]
+            )
 
 
 def _side_by_side(subject: Subject) -> None:
@@ -428,19 +479,30 @@ def _side_by_side(subject: Subject) -> None:
         assert together.shape == (3, m.base.X.shape[1]), f"{m.name}: weights"
         for k, seed in enumerate((3, 4, 5)):
             alone = solved([seed])[0]
-            np.testing.assert_allclose(together[k], alone, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(
+                together[k], alone, rtol=1e-7, atol=1e-9
+            )
 
 
 ALWAYS: dict[str, Callable[[Subject], None]] = {
     "offers": _offers,
     "ledger": _ledger,
-    **{name: _audited(name) for name in (*OF_RUNS, "target") if name != "epsilon"},
+    **{
+        name: _audited(name)
+        for name in (*OF_RUNS, "target")
+        if name != "epsilon"
+    },
     "extremes": _extremes,
     "chance": _chance,
     "layout": _layout,
 }
 OF_FAMILY: dict[str, dict[str, Callable[[Subject], None]]] = {
-    "batched": {"sizes": _sizes, "split": _split, "apart": _apart, "storage": _storage},
+    "batched": {
+        "sizes": _sizes,
+        "split": _split,
+        "apart": _apart,
+        "storage": _storage,
+    },
     "frank_wolfe": {"split": _in_pieces},
     "single_pass": {"apart": _targets},
     "full_batch": {"apart": _side_by_side},

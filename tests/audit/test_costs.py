@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 from dperm.audit.checks import Audit
-from dperm.audit.costs import MAX_FLIP_CHANCE, PairRelease, composed, run_epsilon
+from dperm.audit.costs import (
+    MAX_FLIP_CHANCE,
+    PairRelease,
+    composed,
+    run_epsilon,
+)
 from dperm.audit.pairs import pairs
 from dperm.audit.replay import Replay
 from dperm.privacy.accountants import tight as accountant
@@ -23,7 +28,9 @@ def test_many_releases_are_composed():
     assert composed([laplace, gaussian]) > composed([laplace])
     exact = accountant.gaussian_epsilon(0.6, 1e-5)
     assert composed([gaussian] * 4) == pytest.approx(exact, rel=1e-6)
-    assert composed([PairRelease("pure", 0.5)], 1e-6) == pytest.approx(0.5, abs=1e-3)
+    assert composed([PairRelease("pure", 0.5)], 1e-6) == pytest.approx(
+        0.5, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +49,9 @@ def test_most_of_a_ledger_is_reached(stem, least):
     assert least < Audit(m, neighbours=16, runs=12).lower / m.true <= 1 + 1e-6
 
 
-def test_the_chance_that_noise_decides_a_selection_counts_against_delta(monkeypatch):
+def test_the_chance_that_noise_decides_a_selection_counts_against_delta(
+    monkeypatch,
+):
     """Where it may well decide, nothing after the selection counts."""
     m = tight("dp_gcd")
 
@@ -56,7 +65,9 @@ def test_the_chance_that_noise_decides_a_selection_counts_against_delta(monkeypa
 def test_the_least_shift_of_all_histories_counts():
     """A release that moves less after some histories costs less."""
     m, later = tight("dp_cd"), tight("dp_gd")
-    assert run_epsilon(m, loud_pair(m), [1, 2]) == pytest.approx(m.true, rel=1e-6)
+    assert run_epsilon(m, loud_pair(m), [1, 2]) == pytest.approx(
+        m.true, rel=1e-6
+    )
     ranges = []
     for pair in pairs(later, 8):
         some = [run_epsilon(later, pair, [seed]) for seed in (1, 2, 3)]

@@ -36,13 +36,25 @@ def data(n=24):
 
 def priced(ledger, *target):
     """In place of a calibration, which does not know the data."""
-    return SimpleNamespace(noise_multiplier=3.0, ledger=ledger(3.0), true_epsilon=0.5)
+    return SimpleNamespace(
+        noise_multiplier=3.0, ledger=ledger(3.0), true_epsilon=0.5
+    )
 
 
 BY_DAY = (  # a spread of solvers, half of them without an intercept
-    *("intercept-ada_ssp", "intercept-dp_cd", "intercept-dp_gcd", "intercept-dp_gd"),
+    *(
+        "intercept-ada_ssp",
+        "intercept-dp_cd",
+        "intercept-dp_gcd",
+        "intercept-dp_gd",
+    ),
     *("intercept-objective_perturbation", "without-dp_bcfw", "without-dp_cd"),
-    *("without-dp_sgd", "without-dp_gram", "without-dp_newton", "without-moments"),
+    *(
+        "without-dp_sgd",
+        "without-dp_gram",
+        "without-dp_newton",
+        "without-moments",
+    ),
 )
 CASES = [
     f"{start}-{solver}"
@@ -52,25 +64,36 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", variants(CASES, BY_DAY))
-def test_an_estimator_neither_raises_nor_warns_nor_is_constant(case, monkeypatch):
+def test_an_estimator_neither_raises_nor_warns_nor_is_constant(
+    case, monkeypatch
+):
     """On dense and sparse data; labels of another class, and of every number."""
     monkeypatch.setattr(estimators, "calibrated", priced)
     start, _, solver = case.partition("-")
     intercept = start == "intercept"
     X, y = data()
-    for make, kind in itertools.product((np.asarray, sparse.csr_array), (0, 1)):
+    for make, kind in itertools.product(
+        (np.asarray, sparse.csr_array), (0, 1)
+    ):
         plain = {"epsilon": 0.5, "delta": 1e-3, "fit_intercept": intercept}
         plain["bounds"] = (-2.0, 2.0)
-        plain |= {"classes": (-1.0, 1.0)} if kind else {"label_bounds": (-2.0, 2.0)}
+        plain |= (
+            {"classes": (-1.0, 1.0)} if kind else {"label_bounds": (-2.0, 2.0)}
+        )
         model = (dperm.DPRegressor, dperm.DPClassifier)[kind](solver, **plain)
         try:
             model.set_params(random_state=0).fit(make(X), y)
-        except ValueError as error:  # of a method without this loss, or sparse data
+        except (
+            ValueError
+        ) as error:  # of a method without this loss, or sparse data
             assert "cannot do this" in str(error)
             continue
         for x, label in itertools.product(NUMBERS, (np.nan, -1e308, 1.0)):
             X[3], y[3] = x * np.array([1, -1, 1, -1]), label
             fits = [model.set_params(random_state=seed).fit(make(X), y).coef_.ravel()
                     for seed in (1, 2)]  # fmt: skip
-            assert all(math.isfinite(w) for one in fits for w in one), (x, label)
+            assert all(math.isfinite(w) for one in fits for w in one), (
+                x,
+                label,
+            )
             assert len({one.tobytes() for one in fits}) == 2, (x, label)

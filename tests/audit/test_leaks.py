@@ -86,7 +86,10 @@ def test_the_example_is_held(own):
         refuse_leaks(name, name, {})
     X, y = np.ones((40, 2)), np.tile([1.0, -1.0], 20)
     module = importlib.import_module(name)
-    assert dperm.fit(X, y, module, random_state=0, **DECLARED).coef_.shape == (1, 2)
+    assert dperm.fit(X, y, module, random_state=0, **DECLARED).coef_.shape == (
+        1,
+        2,
+    )
 
 
 @pytest.mark.parametrize("leak", LEAKS)
@@ -97,7 +100,9 @@ def test_one_that_leaks_is_refused_before_it_runs(own, leak):
         refuse_leaks(name, name, {})
     module = importlib.import_module(name)
     with pytest.raises(ConfigError, match="UNCHECKED"):
-        dperm.fit(np.ones((40, 2)), np.tile([1.0, -1.0], 20), module, **DECLARED)
+        dperm.fit(
+            np.ones((40, 2)), np.tile([1.0, -1.0], 20), module, **DECLARED
+        )
 
 
 def test_one_that_says_why_runs_unchecked(own, caplog):

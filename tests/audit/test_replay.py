@@ -21,9 +21,13 @@ CALLS = {
     "gaussian": lambda own: noise.gaussian(own.noise, (2, 3)),
     "gumbel": lambda own: noise.gumbel(own.noise, 3),
     "laplace": lambda own: noise.laplace(own.noise, [1.0, 2.0]),
-    "laplace_rows": lambda own: noise.laplace_rows(own.noise, own.sampling, (2, 3)),
+    "laplace_rows": lambda own: noise.laplace_rows(
+        own.noise, own.sampling, (2, 3)
+    ),
     "unit_laplace": lambda own: noise.unit_laplace(own.noise, (2, 3)),
-    "generalised_gaussian": lambda own: generalised_gaussian(own.noise, 3.0, (2, 3)),
+    "generalised_gaussian": lambda own: generalised_gaussian(
+        own.noise, 3.0, (2, 3)
+    ),
 }
 
 
@@ -33,10 +37,14 @@ def test_a_tap_notes_draws_and_changes_nothing(name):
     with listening(tap):
         seen = CALLS[name](streams(5))
     np.testing.assert_array_equal(plain, seen)
-    assert [draw.law for draw in tap.draws] == ["laplace" if "lap" in name else name]
+    assert [draw.law for draw in tap.draws] == [
+        "laplace" if "lap" in name else name
+    ]
     scale = np.array([1.0, 2.0]) if name == "laplace" else 1.0
     np.testing.assert_allclose(tap.draws[0].unit * scale, plain)
-    np.testing.assert_array_equal(CALLS[name](streams(5)), plain)  # and is gone
+    np.testing.assert_array_equal(
+        CALLS[name](streams(5)), plain
+    )  # and is gone
 
 
 def test_every_mechanism_is_heard():
@@ -44,16 +52,27 @@ def test_every_mechanism_is_heard():
     public = {
         name
         for name, value in vars(noise).items()
-        if callable(value) and getattr(value, "__module__", "") == noise.__name__
+        if callable(value)
+        and getattr(value, "__module__", "") == noise.__name__
     }
     others = {
-        *("Streams", "streams", "seeds_of", "listening", "deliver", "signed_noisy_max"),
+        *(
+            "Streams",
+            "streams",
+            "seeds_of",
+            "listening",
+            "deliver",
+            "signed_noisy_max",
+        ),
     }
     assert {*CALLS} - {"generalised_gaussian"} == public - others
 
 
 def test_a_script_is_handed_out_as_long_as_it_fits():
-    script = [Draw("laplace", np.array([1.0, -1.0])), Draw("gaussian", np.zeros(3))]
+    script = [
+        Draw("laplace", np.array([1.0, -1.0])),
+        Draw("gaussian", np.zeros(3)),
+    ]
     tap = Recorder(script)
     with listening(tap):
         own = streams(0)
@@ -76,7 +95,9 @@ def test_neighbours_differ_in_one_record_which_may_be_extreme(stem):
                 np.abs(np.nan_to_num(pair.first.X[pair.position])).max()
                 <= m.bound.max()
             )
-    entries = np.concatenate([pair.first.X[pair.position] for pair in odd_pairs(m)])
+    entries = np.concatenate(
+        [pair.first.X[pair.position] for pair in odd_pairs(m)]
+    )
     labels = np.array([pair.first.y[pair.position] for pair in odd_pairs(m)])
     for numbers in (entries, labels) if m.bound is None else (labels,):
         assert np.isnan(numbers).any() and np.isinf(numbers).any()
@@ -119,7 +140,9 @@ def test_margins_of_a_selection_are_its_sensitivity():
 
 def test_an_entry_that_wins_without_its_noise_is_no_fault():
     """Noise inside a score's modulus may lower it: then more than one wins so."""
-    every = [m for m in subjects(named("dp_gcd")) if m.calibration == "published"]
+    every = [
+        m for m in subjects(named("dp_gcd")) if m.calibration == "published"
+    ]
     assert every and not any(Audit(m).sensitivity().caught for m in every)
 
 
@@ -133,7 +156,9 @@ def test_a_sketch_is_repeated_by_rows_of_the_same_gram_matrix():
     pair = Pair(zero.replaced(0, (one, 1.0)), zero.replaced(0, (two, 1.0)), 0)
     coupling = Replay(m, pair, 3).couple()
     assert coupling.other is not None
-    sketched = [s for s in coupling.shifts if isinstance(s.event, GaussianSketch)]
+    sketched = [
+        s for s in coupling.shifts if isinstance(s.event, GaussianSketch)
+    ]
     assert sketched and all(0.1 < shift.ratio <= 1 for shift in sketched)
     matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
     np.testing.assert_allclose(square(isometric(matrix[None])[:, 0]), matrix)

@@ -40,7 +40,9 @@ def named(stem):
 
 def caught(m, **effort):
     """Whether a check catches it: the checks after that one are not run."""
-    return any(one.caught for one in Audit(m, **{**BRIEF, **effort}).findings())
+    return any(
+        one.caught for one in Audit(m, **{**BRIEF, **effort}).findings()
+    )
 
 
 # --- the registry ---------------------------------------------------------------------
@@ -79,7 +81,12 @@ def test_every_estimator_keeps_its_ledger(name, monkeypatch):
     monkeypatch.setattr(audited, "_faults", lambda: ([], 1))
     found = audited.mechanisms(name)
     names = " ".join(m.name for m in found)
-    kinds = ("DPClassifier", "DPRegressor", "PrivateSearch, cl", "PrivateSearch, regr")
+    kinds = (
+        "DPClassifier",
+        "DPRegressor",
+        "PrivateSearch, cl",
+        "PrivateSearch, regr",
+    )
     assert all(kind in names for kind in kinds) if name == "dp_gd" else found
     for m in found:
         assert not caught(m), m.name

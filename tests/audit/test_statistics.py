@@ -44,14 +44,18 @@ def statistics(text):
         if not isinstance(function, ast.FunctionDef):
             continue
         for node in ast.walk(function):
-            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            called = isinstance(node, ast.Call) and isinstance(
+                node.func, ast.Attribute
+            )
             is_product = isinstance(getattr(node, "op", None), ast.MatMult)
             if is_product or (called and node.func.attr in REDUCING):
                 found.add(function.name)
     return found
 
 
-@pytest.mark.parametrize("path", sorted(COMPARE.glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted(COMPARE.glob("*.py")), ids=lambda p: p.stem
+)
 def test_no_other_function_computes_a_statistic(path):
     """Every module is held to this but those of the contest."""
     if path.stem not in OPEN:

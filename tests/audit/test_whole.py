@@ -17,11 +17,18 @@ from dperm.problems import door
 from dperm.solvers.single_pass import phased_sgd
 
 BRIEF = {"neighbours": 4, "runs": 12}
-GIVEN = {"bounds": (-2, 2), "epsilon": 1.0, "delta": DELTA, "setting": {"steps": 2}}
+GIVEN = {
+    "bounds": (-2, 2),
+    "epsilon": 1.0,
+    "delta": DELTA,
+    "setting": {"steps": 2},
+}
 
 
 def classifier(classes=(-1.0, 1.0)):
-    return Audit(audited.estimator(DPClassifier("dp_gd", classes=classes, **GIVEN)))
+    return Audit(
+        audited.estimator(DPClassifier("dp_gd", classes=classes, **GIVEN))
+    )
 
 
 @pytest.fixture
@@ -74,7 +81,9 @@ def test_whatever_a_fit_tells_besides_is_seen(fitted_with, deed):
 def test_classes_that_share_noise_are_seen(monkeypatch):
     audit = classifier((-1.0, 0.0, 1.0))
     assert not audit.parts().caught
-    monkeypatch.setattr(estimators, "seeds_of", lambda seed, count: [seed] * count)
+    monkeypatch.setattr(
+        estimators, "seeds_of", lambda seed, count: [seed] * count
+    )
     assert "drawn before" in audit.parts().note
 
 
@@ -132,7 +141,9 @@ def test_a_price_that_forgets_delta_is_seen(monkeypatch):
     monkeypatch.setattr(
         accountant, "epsilon", lambda ledger, delta: right(ledger, DELTA)
     )
-    monkeypatch.setattr(accountant.epsilon, "cache_clear", right.cache_clear, False)
+    monkeypatch.setattr(
+        accountant.epsilon, "cache_clear", right.cache_clear, False
+    )
     assert Audit(stale, **BRIEF).epsilon().caught
 
 
@@ -154,6 +165,8 @@ def test_the_audit_attacks_the_door(monkeypatch):
     assert first.name == "DPClassifier(dp_gd)"
     sound = Audit(first).told()
     assert not sound.caught and int(sound.note.split()[0]) > 1000
-    monkeypatch.setattr(containers, "faults", lambda: ([], 0))  # doors see it alone
+    monkeypatch.setattr(
+        containers, "faults", lambda: ([], 0)
+    )  # doors see it alone
     monkeypatch.setattr(door, "number", float)
     assert Audit(first).told().caught

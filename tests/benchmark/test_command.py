@@ -35,14 +35,23 @@ def test_keys_become_values_of_their_kinds():
          'separator=";"', "bounds.a=[0, 1]", "l2=0", "output.results=here",
          "bounds.Sepal.Length=[4,8]", "categories.my.city=[A]"]
     )  # fmt: skip
-    assert (request.problem, request.target, request.delta) == ("a=b.csv", "1", 1e-5)
-    assert request.solvers == ["dp_cd", "mine"] and request.epsilon == [0.5, 2.0]
+    assert (request.problem, request.target, request.delta) == (
+        "a=b.csv",
+        "1",
+        1e-5,
+    )
+    assert request.solvers == ["dp_cd", "mine"] and request.epsilon == [
+        0.5,
+        2.0,
+    ]
     assert request.tunings == ["default", "grid"] and request.drop == ["", "b"]
     assert (request.fresh, request.l2, request.intercept) == (3, 0.0, False)
     assert request.defaults == {"mine": {"step": 0.3}}
     assert request.grids == {"mine": {"step": [0.1, 1], "clip": [2]}}
     assert request.bounds == {"a": (0.0, 1.0), "Sepal.Length": (4.0, 8.0)}
-    assert request.categories == {"my.city": ["A"]} and request.separator == ";"
+    assert (
+        request.categories == {"my.city": ["A"]} and request.separator == ";"
+    )
     assert request.overrides == ["output.results=here"]
     assert parse(["a.csv", "bounds=[0,1]"]).bounds == (0.0, 1.0)
 
@@ -61,14 +70,26 @@ def test_keys_become_values_of_their_kinds():
         ("intercept=maybe", "intercept=maybe: expected a valid boolean"),
         ("tunings=[grid,all]", "tunings=all: expected 'default' or 'grid'"),
         ("missing=zero", "missing=zero: expected 'mean', 'median' or 'drop'"),
-        ("grids.mine=3", "expected a valid dictionary (grids: grids.mine.step="),
-        ("defaults.mine.step=[", "defaults.mine.step=[: expected defaults.mine.step"),
+        (
+            "grids.mine=3",
+            "expected a valid dictionary (grids: grids.mine.step=",
+        ),
+        (
+            "defaults.mine.step=[",
+            "defaults.mine.step=[: expected defaults.mine.step",
+        ),
         ("target.a=3", "(target: column that holds y"),
         ("seed=", "seed=: expected a valid integer"),
         ("loss=logistc", "loss=logistc: expected 'logistic', "),
         ("bounds=[1]", "bounds=['1']: "),
-        ("bounds.age=[90,18]", "bounds.age=['90', '18']: expected low below high (b"),
-        ("bounds=[1,0]", "bounds=['1', '0']: expected low below high (bounds: "),
+        (
+            "bounds.age=[90,18]",
+            "bounds.age=['90', '18']: expected low below high (b",
+        ),
+        (
+            "bounds=[1,0]",
+            "bounds=['1', '0']: expected low below high (bounds: ",
+        ),
         ("label_bounds=[0,x]", "label_bounds=x: expected a valid number"),
     ],
 )
@@ -81,7 +102,12 @@ def test_what_makes_no_sense_is_refused_in_one_line(word, said):
 def test_all_that_is_wrong_with_the_words_is_said_at_once():
     with pytest.raises(ConfigError) as refused:
         parse(["epsilon=0", "fresh=x", "sollvers=dp_gd"])
-    for said in ("epsilon=0", "fresh=x", "'sollvers=dp_gd'", "problem=: expected"):
+    for said in (
+        "epsilon=0",
+        "fresh=x",
+        "'sollvers=dp_gd'",
+        "problem=: expected",
+    ):
         assert said in str(refused.value)
 
 
@@ -98,7 +124,9 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
     *said, heavy = done.stdout.splitlines()
     assert heavy == "[]", done.stderr
     if word == "--help":
-        assert said[0].startswith("usage: dperm try") and len(said) > len(OPTION_HELP)
+        assert said[0].startswith("usage: dperm try") and len(said) > len(
+            OPTION_HELP
+        )
     else:
         assert len(said) == 1 and said[0].startswith("dperm: epsilon=0: ")
 
@@ -126,7 +154,13 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     table["y"] = np.where(table["y"] == 1, "yes", "no")
     table.loc[3, "a"] = np.nan
     table.to_csv("odd.txt", sep=";", decimal=",", header=False)
-    words = ["separator=;", "decimal=,", "header=false", "drop=[1]", "target=5"]
+    words = [
+        "separator=;",
+        "decimal=,",
+        "header=false",
+        "drop=[1]",
+        "target=5",
+    ]
     made = case("odd.txt", *words, "positive=yes", "missing=median")
     whole = np.concatenate((made.X, made.X_held)) + made.origin
     filled = table[["a", "b", "c"]].fillna(table["a"].median()).to_numpy()
@@ -135,7 +169,9 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     fewer = case("odd.txt", *words, "positive=yes", "missing=drop")
     assert len(fewer.y) + len(fewer.y_held) == N - 1
     cities = drawn(False)[["a", "y"]].assign(city=["A", "B"] * (N // 2))
-    made = case(written("city.csv", cities), "target=y", "categories.city=[A,B]")
+    made = case(
+        written("city.csv", cities), "target=y", "categories.city=[A,B]"
+    )
     codes = made.X[:, 1:] + made.origin[1:]
     assert made.X.shape[1] == 3 and (codes.sum(axis=1) == 1).all()
     table.fillna(0.0).to_parquet("t.parquet")
@@ -153,7 +189,12 @@ def test_blanks_and_columns_without_a_name_may_be_said(mine):
 def test_an_epsilon_that_is_said_twice_runs_once(mine):
     found = []
     for word in ("epsilon=1", "epsilon=[1,1.0,1]"):
-        words = ("solvers=[dp_gd,dp_gd]", "tunings=[default,default]", "fresh=2", word)
+        words = (
+            "solvers=[dp_gd,dp_gd]",
+            "tunings=[default,default]",
+            "fresh=2",
+            word,
+        )
         command.compare(parse(["real.csv", "target=y", *words]))
         table = pd.read_csv("results/try/real/try.csv")
         found.append(table.drop(columns="seconds"))
@@ -164,7 +205,10 @@ def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
     table = drawn(False)
     written("odd.csv", table.assign(y=np.where(table["y"] == 1, 0.9, 0.1)))
     assert case("odd.csv", "target=y").declared["classes"] == (0.1, 0.9)
-    assert case("odd.csv", "target=y", "label_bounds=[0,1]").loss == "least_squares"
+    assert (
+        case("odd.csv", "target=y", "label_bounds=[0,1]").loss
+        == "least_squares"
+    )
     made = case("odd.csv", "target=y", "loss=least_squares")
     assert label_bounds(made) == pytest.approx([0.1, 0.9])
 
@@ -223,7 +267,9 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
     words += [] if "solvers" in line else ["solvers=dp_gd"]
     with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
         command.compare(parse(words))
-    assert "\n" not in str(refused.value) and "reader." not in str(refused.value)
+    assert "\n" not in str(refused.value) and "reader." not in str(
+        refused.value
+    )
 
 
 def test_all_that_is_wrong_with_columns_and_methods_is_said_at_once(mine):
@@ -238,7 +284,9 @@ def test_all_that_is_wrong_with_columns_and_methods_is_said_at_once(mine):
         assert said in str(refused.value)
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_any_run(mine, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_refused_before_any_run(
+    mine, monkeypatch
+):
     monkeypatch.setattr(race, "race", lambda *_, **__: pytest.fail("it ran"))
     (mine / "results").write_text("a file")
     with pytest.raises(ConfigError, match=r"output.results: .*results"):
@@ -249,17 +297,27 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_run(mine, monkeyp
 
 
 def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
-    words = ("solvers=[dp_cd,dp_gd,mine,moments]", "epsilon=2", "grids.dp_gd.step=[1]")
+    words = (
+        "solvers=[dp_cd,dp_gd,mine,moments]",
+        "epsilon=2",
+        "grids.dp_gd.step=[1]",
+    )
     told = command.compare(parse(["mine.csv", "target=y", *FEW, *words]))
     table = pd.read_csv("results/try/mine/try.csv")
     ran = table[table["epsilon"].notna()]
     assert ran["solver"].tolist() == [
         name for name in ("dp_cd", "dp_gd", "mine") for _ in range(2)
     ]
-    assert (ran["true_epsilon"] <= 2).all() and (ran["true_epsilon"] > 1.99).all()
+    assert (ran["true_epsilon"] <= 2).all() and (
+        ran["true_epsilon"] > 1.99
+    ).all()
     assert ran["metric"].eq("AUC").all() and ran["test"].between(0, 1).all()
     assert (ran["ci_low"] < ran["mean"]).all() and (ran["given"] == "n").all()
-    assert table["solver"].tolist()[-3:] == ["moments", "constant", "no privacy"]
+    assert table["solver"].tolist()[-3:] == [
+        "moments",
+        "constant",
+        "no privacy",
+    ]
     for text in (
         *("DP-CD", "DP-GD", "mine", "the best constant", "without privacy"),
         *("epsilon 2, default: ", "epsilon 2, grid: ", "cannot do this"),
@@ -268,7 +326,9 @@ def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
         assert text in told
 
 
-def test_the_first_line_answers_and_a_picture_and_a_page_are_written(mine, caplog):
+def test_the_first_line_answers_and_a_picture_and_a_page_are_written(
+    mine, caplog
+):
     """The page needs no other file, and hands on no text as HTML."""
     caplog.set_level("INFO")
     table = drawn(False)
@@ -283,24 +343,38 @@ def test_the_first_line_answers_and_a_picture_and_a_page_are_written(mine, caplo
     told = command.compare(parse(words), is_page=True)
     first, second = told.splitlines()[:2]
     for line, epsilon in ((first, 2), (second, 9)):
-        assert line.startswith(f"At epsilon {epsilon} with 64 records and 3 features")
+        assert line.startswith(
+            f"At epsilon {epsilon} with 64 records and 3 features"
+        )
     folder = mine / "results/try/_i_"
     assert (folder / "try.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "try.html").read_text("utf-8")
-    assert first in page and "data:image/png;base64," in page and "<i>" not in page
+    assert (
+        first in page
+        and "data:image/png;base64," in page
+        and "<i>" not in page
+    )
     assert "&lt;i&gt;" in page and "no release" in page
     assert not re.search(r'(?:src|href)="(?!data:)', page)
     said = [record.getMessage() for record in caplog.records]
     grid = len(planned(parse(words))[1][0].grid)  # moments cannot do this
     count = 2 * (2 * 2 + race.TUNING_RUNS * grid)
     (before,) = (k for k, line in enumerate(said) if "methods: about" in line)
-    (after,) = (k for k, line in enumerate(said) if "1 of 2 methods have run" in line)
+    (after,) = (
+        k for k, line in enumerate(said) if "1 of 2 methods have run" in line
+    )
     assert said[before].startswith(f"{count} fits of 1 methods: about ")
-    assert before < after and "left" in said[after] and "left" not in said[after + 1]
+    assert (
+        before < after
+        and "left" in said[after]
+        and "left" not in said[after + 1]
+    )
 
 
 def test_without_the_word_there_is_no_page(mine):
-    command.compare(parse(["mine.csv", "target=y", "solvers=dp_gd", "fresh=2"]))
+    command.compare(
+        parse(["mine.csv", "target=y", "solvers=dp_gd", "fresh=2"])
+    )
     names = {path.name for path in (mine / "results/try/mine").iterdir()}
     assert names == {"try.csv", "try.png"}
 
@@ -313,12 +387,16 @@ def test_the_core_alone_writes_its_table_and_says_what_a_picture_needs(mine):
     )
     words = ("mine.csv", "target=y", "solvers=dp_gd", "fresh=2")
     done = python("-c", code, *words, cwd=mine)
-    assert done.returncode == 0 and "pip install 'dperm[pipeline]'" in done.stderr
+    assert (
+        done.returncode == 0 and "pip install 'dperm[pipeline]'" in done.stderr
+    )
     folder = mine / "results/try/mine"
     assert {path.name for path in folder.iterdir()} == {"try.csv"}
     (folder / "try.csv").unlink()
     done = python("-c", code, *words, command.HTML, cwd=mine)
-    assert done.returncode == 1 and "pip install 'dperm[pipeline]'" in done.stderr
+    assert (
+        done.returncode == 1 and "pip install 'dperm[pipeline]'" in done.stderr
+    )
     assert not (folder / "try.csv").exists() and "Traceback" not in done.stderr
 
 
@@ -344,7 +422,12 @@ def test_a_method_of_ones_own_meets_an_intercept_of_one(mine, monkeypatch):
 
 
 def test_rows_as_json_are_the_table(mine):
-    words = ("solvers=dp_gd", "grids.dp_gd.step=[1]", "fresh=3", "tunings=default")
+    words = (
+        "solvers=dp_gd",
+        "grids.dp_gd.step=[1]",
+        "fresh=3",
+        "tunings=default",
+    )
     request = parse(["mine.csv", "target=y", *words])
     rows = json.loads(command.compare(request, is_json=True))
     table = pd.read_csv("results/try/mine/try.csv")

@@ -38,7 +38,9 @@ def test_excess_is_one_for_the_best_constant_and_zero_without_privacy():
     made = case(real=True)
     y = made.y
     assert made.excess(np.full(len(y), y.mean())) == pytest.approx(1.0)
-    assert made.excess(least_squares(made, made.X)) == pytest.approx(0.0, abs=1e-12)
+    assert made.excess(least_squares(made, made.X)) == pytest.approx(
+        0.0, abs=1e-12
+    )
     signed = case()
     share = signed.y.mean()
     entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
@@ -61,16 +63,23 @@ def test_a_fifth_is_held_out_and_ranges_are_the_datas_unless_told():
     made = case()
     assert (len(made.y), len(made.y_held)) == (320, 80)
     whole = np.concatenate((made.X, made.X_held))
-    assert np.array_equal(made.declared["bounds"], (whole.min(0), whole.max(0)))
+    assert np.array_equal(
+        made.declared["bounds"], (whole.min(0), whole.max(0))
+    )
     assert made.declared["classes"] == (0.0, 1.0)
     told = case(bounds=(-1, 1), classes=(1.0, 0.0))
-    assert np.allclose(told.declared["bounds"] + told.origin, [[-1] * 3, [1] * 3])
+    assert np.allclose(
+        told.declared["bounds"] + told.origin, [[-1] * 3, [1] * 3]
+    )
     assert told.declared["classes"] == (1.0, 0.0)
     real = case(real=True, label_bounds=(-9, 20))
     found = np.array(real.declared["label_bounds"]) + real.label_origin
     assert found == pytest.approx([-9, 20])
     low, high = race.ends(np.array([[1.0, 2.0], [1.0, 4.0]]))
-    assert low.tolist() == [1.0, 2.0] and high.tolist() == [2.0, 4.0]  # a constant
+    assert low.tolist() == [1.0, 2.0] and high.tolist() == [
+        2.0,
+        4.0,
+    ]  # a constant
     low, high = race.ends(np.full((2, 1), -1e17))
     assert low < high
     X = sparse.csr_array(np.array([[0.0, 2.0], [0.0, -4.0]]))
@@ -80,7 +89,9 @@ def test_a_fifth_is_held_out_and_ranges_are_the_datas_unless_told():
 def test_without_an_intercept_nothing_is_moved():
     table = drawn(True)
     how = {"fit_intercept": False}
-    made = Case.of("mine", table[FEATURES].to_numpy(), table["y"], "huber", **how)
+    made = Case.of(
+        "mine", table[FEATURES].to_numpy(), table["y"], "huber", **how
+    )
     assert not made.origin.any() and made.label_origin == 0.0
     (row, _) = race.rows(made, one("dp_gd"), [2.0], 3, 2, tunings=["default"])
     assert row["status"] == "ok" and row["excess"] > 0
@@ -89,21 +100,31 @@ def test_without_an_intercept_nothing_is_moved():
 def test_a_row_is_the_fit_that_a_user_gets():
     made = case()
     (row, _) = race.rows(made, one("dp_gd"), [2.0], 3, 2, tunings=["default"])
-    told = {"classes": (0.0, 1.0), "bounds": made.declared["bounds"], "setting": {}}
-    model = DPClassifier("dp_gd", epsilon=2.0, random_state=row["run_seed"], **told)
+    told = {
+        "classes": (0.0, 1.0),
+        "bounds": made.declared["bounds"],
+        "setting": {},
+    }
+    model = DPClassifier(
+        "dp_gd", epsilon=2.0, random_state=row["run_seed"], **told
+    )
     model.fit(made.X, made.y)
     excess = made.excess(model.decision_function(made.X))
     assert row["excess"] == pytest.approx(excess, rel=1e-12)
     assert row["true_epsilon"] == model.epsilon_.high <= 2.0
     assert row["given"] == "n" and row["metric"] == "AUC"
-    assert row["test"] == made.held_out_metric(model.decision_function(made.X_held))
+    assert row["test"] == made.held_out_metric(
+        model.decision_function(made.X_held)
+    )
 
 
 def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
     made, method = case(), one("dp_gd", steps=[3], step=[1e-6, 1.0])
     found = pd.DataFrame(race.rows(made, method, [5.0], seed=3, fresh=4))
     by = found.groupby("tuning")
-    assert by["run_seed"].unique().map(tuple).nunique() == 1  # fresh, and common
+    assert (
+        by["run_seed"].unique().map(tuple).nunique() == 1
+    )  # fresh, and common
     assert len({*found["run_seed"]}) == 4
     assert {*by.get_group("grid")["setting"]} == {"steps 3, step 1, clip 0.5"}
     seen, real = set(), Case.fit
@@ -114,7 +135,11 @@ def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
 
     monkeypatch.setattr(Case, "fit", fit)
     race.rows(made, method, [5.0], 3, 4, tunings=["grid"])
-    assert len(seen - {*found["run_seed"]}) == race.TUNING_RUNS == race.tries(made)
+    assert (
+        len(seen - {*found["run_seed"]})
+        == race.TUNING_RUNS
+        == race.tries(made)
+    )
 
 
 def test_every_setting_that_was_tried_has_rows(monkeypatch):
@@ -129,7 +154,9 @@ def test_every_setting_that_was_tried_has_rows(monkeypatch):
     assert (ran.count() == race.TUNING_RUNS).all() and len(ran) == 2
     (gap,) = tried[tried["status"] == "gap"].to_dict("records")
     assert gap["setting"] == "curvature 1000" and gap["reason"]
-    assert {*found[found["tuning"] == "grid"]["setting"]} == {ran.mean().idxmin()}
+    assert {*found[found["tuning"] == "grid"]["setting"]} == {
+        ran.mean().idxmin()
+    }
     assert not {*tried["run_seed"]} & {
         *found[found["tuning"] != race.TRIED]["run_seed"]
     }
@@ -149,10 +176,18 @@ def test_accuracy_is_the_share_of_held_out_labels_that_are_right():
     assert constant["accuracy"] == np.mean(made.y_held == (share > 0.5))
     assert free["accuracy"] > constant["accuracy"]
     (row,) = race.rows(made, one("dp_gd"), [9.0], 3, 1, tunings=["default"])
-    told = {"classes": (0.0, 1.0), "bounds": made.declared["bounds"], "setting": {}}
-    model = DPClassifier("dp_gd", epsilon=9.0, random_state=row["run_seed"], **told)
+    told = {
+        "classes": (0.0, 1.0),
+        "bounds": made.declared["bounds"],
+        "setting": {},
+    }
+    model = DPClassifier(
+        "dp_gd", epsilon=9.0, random_state=row["run_seed"], **told
+    )
     model.fit(made.X, made.y)
-    assert row["accuracy"] == np.mean(model.predict(made.X_held) == made.y_held)
+    assert row["accuracy"] == np.mean(
+        model.predict(made.X_held) == made.y_held
+    )
     assert np.isnan(case(real=True).ends()[1]["accuracy"])
 
 
@@ -172,7 +207,9 @@ def test_the_number_of_fits_that_is_announced_is_that_of_the_fits(monkeypatch):
     seen.clear()
     (seconds,) = race.expected(made, [method], [1.0, 3.0], 4, ["default"])
     assert len(seen) == 2 and 0 < seconds < 60
-    assert race.expected(made, [one("moments")], [1.0], 4, ["default"]) == [0.0]
+    assert race.expected(made, [one("moments")], [1.0], 4, ["default"]) == [
+        0.0
+    ]
     assert [race.duration(s) for s in (0.2, 61, 300, 7200)] == [
         *("1 s", "61 s", "5 minutes", "2.0 hours")
     ]
@@ -222,7 +259,9 @@ def grid_data(n=200):
 
 def affine(rng, shape):
     """Offsets up to 1e12, exact where the scale is, and scales from 1e-6 to 1e6."""
-    offset = np.round(10 ** rng.uniform(-3, 12, shape)) * rng.choice([-1, 1], shape)
+    offset = np.round(10 ** rng.uniform(-3, 12, shape)) * rng.choice(
+        [-1, 1], shape
+    )
     exact = 2.0 ** rng.integers(-19, 20, shape)
     return offset, exact, 10 ** rng.uniform(-6, 6, shape)
 
@@ -254,7 +293,9 @@ def test_origins_and_units_move_no_excess(loss, name, maps):
         shifted = (X + offset) * exact
         labels = (y + label_offset) * label_exact
         assert excess(shifted, labels) == pytest.approx(expected, abs=1e-9)
-        assert excess(X * scale, y * label_scale) == pytest.approx(expected, abs=1e-9)
+        assert excess(X * scale, y * label_scale) == pytest.approx(
+            expected, abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -266,7 +307,11 @@ def test_no_affine_scores_are_below_the_least_loss(loss, case_name):
     rng = np.random.default_rng(5)
     n, p = (60, 90) if case_name == "wide" else (300, 4)
     X = rng.normal(size=(n, p)) + 3.0
-    X = np.column_stack((X, X[:, 0] + X[:, 1])) if case_name == "collinear" else X
+    X = (
+        np.column_stack((X, X[:, 0] + X[:, 1]))
+        if case_name == "collinear"
+        else X
+    )
     scores = (X - 3.0)[:, :4] @ [1.0, -1.0, 0.5, 2.0]
     scores += rng.normal(size=n) * (case_name != "separable")
     is_signed = loss in ("logistic", "smoothed_hinge")
@@ -291,7 +336,9 @@ def test_no_affine_scores_are_below_the_least_loss(loss, case_name):
     assert made.excess(scores) == pytest.approx(0.0, abs=1e-9)
     for solver in CLEAR:
         rows = race.rows(made, one(solver), [1e4], 3, 1, tunings=["default"])
-        assert all(row["status"] == "gap" or row["excess"] >= -1e-9 for row in rows)
+        assert all(
+            row["status"] == "gap" or row["excess"] >= -1e-9 for row in rows
+        )
 
 
 def test_without_privacy_is_least_squares():
@@ -316,7 +363,9 @@ def test_nothing_to_learn_is_said():
     with pytest.raises(ValueError, match="there is nothing to learn"):
         _ = Case.of("mine", X, y, "least_squares").reference
     wide = sparse.csr_array((2**14, 2**14))
-    with pytest.raises(ValueError, match=r"wide: expected at most .* 16384 x 16384"):
+    with pytest.raises(
+        ValueError, match=r"wide: expected at most .* 16384 x 16384"
+    ):
         Case.of("wide", wide, np.arange(2.0**14), "least_squares")
 
 
@@ -356,7 +405,12 @@ def table():
         for (name, tuning), excesses in EXCESSES.items()
         for k, excess in enumerate(excesses)
     ]  # fmt: skip
-    gap = {"problem": "mine", "solver": "D", "status": "gap", "reason": "it cannot"}
+    gap = {
+        "problem": "mine",
+        "solver": "D",
+        "status": "gap",
+        "reason": "it cannot",
+    }
     return race.means(pd.DataFrame([*rows, gap]), {})
 
 
@@ -366,17 +420,27 @@ def test_means_have_students_interval(table):
     assert (first["ci_low"], first["ci_high"]) == pytest.approx(known)
     assert first["mean"] == pytest.approx(0.6) and first["true_epsilon"] == 1.0
     assert first["test"] == pytest.approx(0.8)
-    assert np.isinf(table.iloc[2]["mean"]) and table.iloc[4]["reason"] == "it cannot"
+    assert (
+        np.isinf(table.iloc[2]["mean"])
+        and table.iloc[4]["reason"] == "it cannot"
+    )
 
 
 def test_whom_to_take_and_that_none_beats_the_constant(table):
     default, grid = race.recommended(table)
     assert default.startswith("epsilon 1, default: take A, excess 0.6 [0.35")
-    assert default.endswith("not significantly worse: C") and "worse" not in grid
+    assert (
+        default.endswith("not significantly worse: C") and "worse" not in grid
+    )
     (alone, *_) = race.recommended(table[table["solver"] == "C"])
-    assert "none beats the best constant; least is C" in alone and "take" not in alone
+    assert (
+        "none beats the best constant; least is C" in alone
+        and "take" not in alone
+    )
     text = race.words(table)
-    assert text.startswith("At epsilon 1 with 9 records and 3 features expect to keep ")
+    assert text.startswith(
+        "At epsilon 1 with 9 records and 3 features expect to keep "
+    )
     assert "it cannot" in text and "epsilon of A, B, C holds given: n" in text
 
 
@@ -388,7 +452,9 @@ def test_the_answer_is_one_sentence_an_epsilon(table):
         "what can be learned; take A."
     )
     (none,) = race.answers(table[table["solver"] == "C"])
-    assert none.endswith("expect to learn nothing; no method beats the best constant.")
+    assert none.endswith(
+        "expect to learn nothing; no method beats the best constant."
+    )
     (free,) = race.answers(table[table["tuning"] != "default"])
     assert free.endswith("take A, tuned for free.")
 
@@ -412,7 +478,9 @@ np.savez(sys.argv[2], scores=np.full((*shape, len(X)), best),
 @pytest.fixture
 def library(tmp_path):
     (tmp_path / "fake.py").write_text(FAKE)
-    return peers.Library("fake", (), tmp_path / "fake.py", "its own", is_slow=True)
+    return peers.Library(
+        "fake", (), tmp_path / "fake.py", "its own", is_slow=True
+    )
 
 
 def test_another_library_is_measured_like_ours(library, monkeypatch):
@@ -423,7 +491,10 @@ def test_another_library_is_measured_like_ours(library, monkeypatch):
     assert found["excess"].to_numpy() == pytest.approx(1.0)
     assert (found["test"] == 0.5).all() and (found["given"] == "its own").all()
     monkeypatch.setattr(peers, "SLOW", 10)
-    assert len(peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2], library)) == 2
+    assert (
+        len(peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2], library))
+        == 2
+    )
 
 
 def test_scores_that_are_not_affine_may_be_below_the_least_loss(library):
@@ -435,7 +506,9 @@ def test_scores_that_are_not_affine_may_be_below_the_least_loss(library):
     assert not peers.INTERPRET.is_affine and peers.DIFFPRIVLIB.is_affine
 
 
-def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(tmp_path, monkeypatch):
+def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(
+    tmp_path, monkeypatch
+):
     absent = peers.Library(
         "no_such_library_at_all", ("x==1",), tmp_path / "absent.py", ""
     )
@@ -450,10 +523,16 @@ def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(tmp_path, monkeypat
     assert not (peers.environment_folder(absent) / "environment").exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the user's cache is elsewhere")
-def test_an_environment_is_made_once_and_anew_where_it_is_broken(tmp_path, monkeypatch):
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the user's cache is elsewhere"
+)
+def test_an_environment_is_made_once_and_anew_where_it_is_broken(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    library = peers.Library("no_such_library", ("x==1",), tmp_path / "x.py", "")
+    library = peers.Library(
+        "no_such_library", ("x==1",), tmp_path / "x.py", ""
+    )
     commands = []
 
     def failed(command):
@@ -464,7 +543,11 @@ def test_an_environment_is_made_once_and_anew_where_it_is_broken(tmp_path, monke
             python = Path(command[-1], "bin", "python")
             python.parent.mkdir(parents=True)
             python.write_text("works")
-        return "" if python == Path(sys.executable) or python.read_text() else "broken"
+        return (
+            ""
+            if python == Path(sys.executable) or python.read_text()
+            else "broken"
+        )
 
     def made():
         """The Python that another process gets, and how often one was made."""

@@ -30,9 +30,7 @@ from dperm.report import claims, texts
 
 DRAWS = 400
 SURE = 0.9  # least chance to pass of a paper that is right
-RARE = (
-    0.1  # largest chance to pass where nothing is behind a claim, and of a conviction
-)
+RARE = 0.1  # largest chance to pass with nothing behind a claim, and of a conviction
 MANY = 60  # most groups of a claim that is tried: others take long
 SIDE = 1.96  # of a 95 % interval, in standard errors
 
@@ -46,14 +44,18 @@ def drawn(numbers, centres, generator):
         relative = centres * np.log(high / low) < high - low
         on_log = (low > 0) & (centres > 0) & relative
         width = np.where(on_log, np.log(high / low), high - low) / 2
-    exact = (low == high) | ((value == high) & (low == 0))  # or what is proved at most
+    exact = (low == high) | (
+        (value == high) & (low == 0)
+    )  # or what is proved at most
     width = np.where(exact, 0.0, width)
     wide = np.isinf(width)
     width = np.where(wide, 0.0, width)
     middle = np.where(on_log, centres * np.exp(width * z), centres + width * z)
     ends = []
     for side in (-1, 1):
-        end = np.where(on_log, middle * np.exp(side * width), middle + side * width)
+        end = np.where(
+            on_log, middle * np.exp(side * width), middle + side * width
+        )
         ends.append(np.where(wide, side * np.inf, end))
     return middle, *ends
 
@@ -62,9 +64,13 @@ def places(claim, middle, low, high):
     """Places in ``VERDICTS`` of a claim's verdicts on draws of all groups."""
     least, most, loose_least, loose_most = claim.range
     holds = (least <= middle) & (middle <= most)
-    inside = np.where(holds, VERDICTS.index(REPRODUCED), VERDICTS.index(IN_PART))
+    inside = np.where(
+        holds, VERDICTS.index(REPRODUCED), VERDICTS.index(IN_PART)
+    )
     outside = (high < loose_least) | (low > loose_most)
-    other = np.where(outside, VERDICTS.index(CONTRADICTED), VERDICTS.index(UNDECIDED))
+    other = np.where(
+        outside, VERDICTS.index(CONTRADICTED), VERDICTS.index(UNDECIDED)
+    )
     loose = (loose_least <= low) & (high <= loose_most)
     ranked = np.sort(np.where(loose, inside, other), axis=1)
     share = {"all": 1.0, "any": 0.0}.get(claim.required, claim.required)
@@ -79,9 +85,12 @@ def verdicts(claim, numbers, centres):
     draws = drawn([numbers[name] for name in names], centre, seeded)
     rows = zip(*(part[0] for part in draws), strict=True)
     first = {
-        name: Number(*map(float, row)) for name, row in zip(names, rows, strict=True)
+        name: Number(*map(float, row))
+        for name, row in zip(names, rows, strict=True)
     }
-    own = combined(claim, Finding(UNDECIDED, numbers=first, absent={}, idle={})).verdict
+    own = combined(
+        claim, Finding(UNDECIDED, numbers=first, absent={}, idle={})
+    ).verdict
     found = places(claim, *draws)
     assert VERDICTS[found[0]] == own, f"{claim.source}: the judge says {own}"
     return found
@@ -125,13 +134,19 @@ class Court:
 
     def chance(self, centres):
         """How often the claim holds in a world of these numbers."""
-        null_places = [VERDICTS.index(one.verdict) for one in self.nulls(centres)]
-        return passing(verdicts(self.claim, self.numbers, centres), null_places)
+        null_places = [
+            VERDICTS.index(one.verdict) for one in self.nulls(centres)
+        ]
+        return passing(
+            verdicts(self.claim, self.numbers, centres), null_places
+        )
 
     def truths(self, printed):
         """The number of every group if the paper is right; empty if it names none."""
         if self.claim.truth is not None:
-            true = self.read(self.claim, str(self.claim.truth), self.numbers).numbers
+            true = self.read(
+                self.claim, str(self.claim.truth), self.numbers
+            ).numbers
             return {name: one.value for name, one in true.items()}
         if printed and set(self.numbers) <= set(printed):
             return {name: printed[name].value for name in self.numbers}
@@ -148,13 +163,19 @@ class Court:
         else:
             just = dict.fromkeys(self.numbers, edge(self.claim))
             places = verdicts(self.claim, self.numbers, just)
-            found["convicted"] = float((places == VERDICTS.index(CONTRADICTED)).mean())
-        truths = right or {name: one.value for name, one in self.numbers.items()}
+            found["convicted"] = float(
+                (places == VERDICTS.index(CONTRADICTED)).mean()
+            )
+        truths = right or {
+            name: one.value for name, one in self.numbers.items()
+        }
         centres = [
             {name: one.value for name, one in null.numbers.items()}
             for null in self.nulls(truths)
         ]
-        worlds = [self.chance(one) for one in centres if {*one} >= {*self.numbers}]
+        worlds = [
+            self.chance(one) for one in centres if {*one} >= {*self.numbers}
+        ]
         return found | ({"nothing": max(worlds)} if worlds else {})
 
 
@@ -169,17 +190,27 @@ def worlds():
         loaded = claims.load(paper, tables)
         theirs = claims.published(paper, loaded)
         for claim in loaded:
-            if "proof(" in claim.estimate or claim.kind in ("cells", "variant"):
+            if "proof(" in claim.estimate or claim.kind in (
+                "cells",
+                "variant",
+            ):
                 continue  # exact, and what is printed is 1; or no claim of the paper
-            if max(len(groups(part.each)) for part in claim.read().values()) > MANY:
+            if (
+                max(len(groups(part.each)) for part in claim.read().values())
+                > MANY
+            ):
                 continue
             finding = judged(claim, tables, follow)
             numbers = finding.numbers.values()
             if not numbers or any(number.bare for number in numbers):
                 continue
-            printed = judged(claim, theirs, follow).numbers if claim.table else {}
+            printed = (
+                judged(claim, theirs, follow).numbers if claim.table else {}
+            )
             name = f"{paper.name} {claim.source} | {claim.statement[:60]}"
-            found[name] = Court(tables, follow, claim, finding).chances(printed)
+            found[name] = Court(tables, follow, claim, finding).chances(
+                printed
+            )
     return found
 
 
@@ -187,15 +218,34 @@ def worlds():
     ("centre", "count", "changed", "low", "high"),
     [
         (10, 1, {"at_least": 7}, SURE, 1),
-        (10, 1, {"at_least": 10}, 0, RARE),  # a range that ends at what is true
+        (
+            10,
+            1,
+            {"at_least": 10},
+            0,
+            RARE,
+        ),  # a range that ends at what is true
         # and that nine must keep
         (10, 9, {"at_least": 10, "tolerance": 8}, RARE, SURE),
         (1, 1, {"above": 1}, 0, RARE),
-        (1, 9, {"above": 1, "required": "any"}, RARE, 1),  # one of nine by luck
+        (
+            1,
+            9,
+            {"above": 1, "required": "any"},
+            RARE,
+            1,
+        ),  # one of nine by luck
     ],
 )
-def test_an_unfair_or_an_empty_claim_would_be_seen(centre, count, changed, low, high):
-    entry = {"source": "P", "statement": "S", "kind": "sentence", "estimate": "v"}
+def test_an_unfair_or_an_empty_claim_would_be_seen(
+    centre, count, changed, low, high
+):
+    entry = {
+        "source": "P",
+        "statement": "S",
+        "kind": "sentence",
+        "estimate": "v",
+    }
     numbers = {str(k): Number(10.0, 9.0, 100 / 9) for k in range(count)}
     claim = made(entry | changed)
     chance = passing(verdicts(claim, numbers, dict.fromkeys(numbers, centre)))
@@ -217,7 +267,9 @@ TRIED = {"right": 99, "convicted": 9, "nothing": 104}  # claims, in each world
 )
 def test_no_claim_is_unfair_or_empty(worlds, kind, allowed):
     """Right papers pass, just theorems are not contradicted, nothing does not pass."""
-    chances = {name: each[kind] for name, each in worlds.items() if kind in each}
+    chances = {
+        name: each[kind] for name, each in worlds.items() if kind in each
+    }
     print(f"{kind}: {len(chances)} claims tried")
     assert len(chances) >= TRIED[kind]
     wrong = {name: one for name, one in chances.items() if not allowed(one)}
@@ -226,4 +278,6 @@ def test_no_claim_is_unfair_or_empty(worlds, kind, allowed):
 
 def test_every_sentence_says_what_is_true_if_it_is_right(worlds):
     told = "right", "convicted"
-    assert [name for name, each in worlds.items() if not {*told} & {*each}] == []
+    assert [
+        name for name, each in worlds.items() if not {*told} & {*each}
+    ] == []

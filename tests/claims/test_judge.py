@@ -63,7 +63,9 @@ def reader(**tables):
 
 
 def found(whole=False, table=TABLE, **changed):
-    return judged(claims.made(TENFOLD | changed), reader(fresh=table), {}, whole)
+    return judged(
+        claims.made(TENFOLD | changed), reader(fresh=table), {}, whole
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,8 +78,16 @@ def found(whole=False, table=TABLE, **changed):
         ({"at_least": 2, "tolerance": 1}, (2.5, 1.2, 3), REPRODUCED),
         ({"at_least": 2, "tolerance": 1}, (1.5, 0.9, 3), UNDECIDED),
         ({"at_most": 2, "tolerance": 3}, (2.5, 2.1, 2.9), IN_PART),
-        ({"at_least": 1, "at_most": 2, "tolerance": [0, 3]}, (2.5, 0.1, 2.9), IN_PART),
-        ({"at_least": 1, "at_most": 2, "tolerance": [0, 3]}, (4, 3.5, 5), CONTRADICTED),
+        (
+            {"at_least": 1, "at_most": 2, "tolerance": [0, 3]},
+            (2.5, 0.1, 2.9),
+            IN_PART,
+        ),
+        (
+            {"at_least": 1, "at_most": 2, "tolerance": [0, 3]},
+            (4, 3.5, 5),
+            CONTRADICTED,
+        ),
         ({"above": 1}, (1, 1, 1), CONTRADICTED),
         ({"above": 1}, (1.1, 1.01, 2), REPRODUCED),
         ({"below": 1}, (1, 1, 1), CONTRADICTED),
@@ -85,9 +95,14 @@ def found(whole=False, table=TABLE, **changed):
     ],
 )
 def test_the_interval_decides(ends, number, verdict):
-    rows = pd.DataFrame([dict(zip(("v", "v_low", "v_high"), number, strict=True))])
+    rows = pd.DataFrame(
+        [dict(zip(("v", "v_low", "v_high"), number, strict=True))]
+    )
     of = {"at_least": -math.inf, "tolerance": None} | ends
-    assert found(table=rows, estimate="v", each=None, null=[], **of).verdict == verdict
+    assert (
+        found(table=rows, estimate="v", each=None, null=[], **of).verdict
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,12 +118,18 @@ def test_the_interval_decides(ends, number, verdict):
         ({"table": TABLE.assign(mean=math.nan, reason="diverged")}, UNDECIDED),
         ({"only": 'at("epochs", algorithm="DP-CD") >= 9'}, UNINFORMATIVE),
         ({"rows": {"algorithm": ["DP-SGD", "DP-FW"]}}, NOT_RUN),
-        ({"rows": {"method": "DP-SGD"}}, NOT_RUN),  # the table has no such column
+        (
+            {"rows": {"method": "DP-SGD"}},
+            NOT_RUN,
+        ),  # the table has no such column
         # nulls
         (SILENT, UNINFORMATIVE),
         ({"null": "estimate / 100"}, REPRODUCED),
         ({"null": "estimate / 1.5"}, REPRODUCED),  # only in part
-        ({"at_least": 12, "null": "estimate / 1.5"}, UNINFORMATIVE),  # in part too
+        (
+            {"at_least": 12, "null": "estimate / 1.5"},
+            UNINFORMATIVE,
+        ),  # in part too
         ({"null": SAME}, REPRODUCED),
         ({"null": {"each": {"problem": ["b"]}}}, UNINFORMATIVE),
         ({"null": {"rows": {"algorithm": "DP-CD"}}}, REPRODUCED),  # cannot run
@@ -132,7 +153,9 @@ def test_a_verdict(changed, verdict):
 def test_the_decisive_number_is_that_of_the_worst_group_or_of_what_is_shown():
     worst = found()
     assert worst.number.value == 10 and list(worst.numbers) == ["a", "b"]
-    assert found(required="any", at_least=12, tolerance=None).number.value == 15
+    assert (
+        found(required="any", at_least=12, tolerance=None).number.value == 15
+    )
     some = found(readings={"one": NEVER, "two": {}})
     assert (some.shown, some.number.value) == ("two", 10)
     silent = found(**SILENT)
@@ -153,8 +176,15 @@ def test_what_is_missing_is_named_and_an_error_of_whole_results():
 
 def test_a_condition_leaves_groups_out_and_a_group_may_hold_a_number():
     kept = found(only='at("epochs", algorithm="DP-CD") >= 1')
-    assert (kept.verdict, list(kept.numbers), kept.left_out) == (REPRODUCED, ["a"], 1)
-    each = [{"problem": ["a"], "printed": [80]}, {"problem": ["b"], "printed": [31]}]
+    assert (kept.verdict, list(kept.numbers), kept.left_out) == (
+        REPRODUCED,
+        ["a"],
+        1,
+    )
+    each = [
+        {"problem": ["a"], "printed": [80]},
+        {"problem": ["b"], "printed": [31]},
+    ]
     number = 'at(algorithm="DP-SGD") / printed'
     finding = found(each=each, estimate=number, at_least=0.9, tolerance=0.5)
     assert finding.numbers["a, 80"].value == 1
@@ -164,10 +194,16 @@ def test_a_condition_leaves_groups_out_and_a_group_may_hold_a_number():
     assert added.numbers["b"].value == pytest.approx(30 / 8)
 
 
-@pytest.mark.parametrize(("cost", "verdict"), [(0.9, REPRODUCED), (1.2, UNDECIDED)])
+@pytest.mark.parametrize(
+    ("cost", "verdict"), [(0.9, REPRODUCED), (1.2, UNDECIDED)]
+)
 def test_a_proved_epsilon_contradicts_nothing(cost, verdict):
     table = pd.DataFrame({"true_epsilon": [cost], "target": [1.0]})
-    given = {"each": None, "estimate": "true_epsilon / target", "null": "10 * estimate"}
+    given = {
+        "each": None,
+        "estimate": "true_epsilon / target",
+        "null": "10 * estimate",
+    }
     given |= {"at_least": -math.inf, "at_most": 1, "tolerance": None}
     given |= {"exact": ["target"]}
     assert found(table=table, **given).verdict == verdict
@@ -185,7 +221,11 @@ def test_steps_of_a_theorem_are_groups():
         "estimate": "proof(argument)",
         "tolerance": None,
     }
-    changed |= {"null": "proof(argument, times=2)", "at_least": 0, "at_most": 1}
+    changed |= {
+        "null": "proof(argument, times=2)",
+        "at_least": 0,
+        "at_most": 1,
+    }
     finding = judged(claims.made(TENFOLD | changed), reader(), {"half": half})
     assert finding.verdict == REPRODUCED
     assert finding.number.value == pytest.approx(0.8)
@@ -198,8 +238,14 @@ def test_steps_of_a_theorem_are_groups():
     ("at_least", "verdict"),
     [(40, CONTRADICTED), (9, IN_PART), (12, CONTRADICTED), (11, CONTRADICTED)],
 )
-def test_a_claim_is_contradicted_only_if_its_defence_fails_too(at_least, verdict):
-    defence = {"statement": "On b it is more", "at_least": at_least, "tolerance": None}
+def test_a_claim_is_contradicted_only_if_its_defence_fails_too(
+    at_least, verdict
+):
+    defence = {
+        "statement": "On b it is more",
+        "at_least": at_least,
+        "tolerance": None,
+    }
     finding = found(**NEVER, defence=defence)
     assert finding.verdict == verdict
     assert finding.answer.number.value == 10
@@ -235,9 +281,13 @@ def test_what_is_shown_decides():
 
 
 def load(**changed):
-    entry = {key: one for key, one in (TENFOLD | changed).items() if one is not None}
+    entry = {
+        key: one for key, one in (TENFOLD | changed).items() if one is not None
+    }
     text = yaml.safe_dump([entry]).encode()
-    return claims.load("claims.yaml", text, reader(fresh=TABLE, tuned=TABLE), ["half"])
+    return claims.load(
+        "claims.yaml", text, reader(fresh=TABLE, tuned=TABLE), ["half"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +302,10 @@ def load(**changed):
             "defence: expected a statement, and an estimate",
         ),
         ({"defence": {"statement": "No", "numbr": 1}}, "defence: numbr"),
-        ({"table": "tuned", "kind": "proof"}, "of tuned are of single tunings"),
+        (
+            {"table": "tuned", "kind": "proof"},
+            "of tuned are of single tunings",
+        ),
         ({"cause": "luck"}, "cause: expected"),
         ({"at_least": "9"}, "at_least: expected a valid number"),
         ({"at_least": None, "tolerance": None}, "at_least: expected one of"),
@@ -260,19 +313,37 @@ def load(**changed):
         ({"estimate": None}, "estimate: missing"),
         ({"estimate": "at("}, "estimate: "),
         ({"estimate": 'at(algoritm="A")'}, "did you mean algorithm"),
-        ({"estimate": "meen"}, "'meen' is no column of fresh (did you mean mean?)"),
+        (
+            {"estimate": "meen"},
+            "'meen' is no column of fresh (did you mean mean?)",
+        ),
         ({"estimate": "att()"}, "expected one of at, slope"),
-        ({"estimate": 'slope("mean", mean)'}, 'slope: y: expected "mean" in quotes'),
-        ({"figure": "a"}, "figure: expected table: figures/a, the figure's data"),
-        ({"estimate": 'fewer("x")'}, "estimate: fewer: missing a required argument"),
+        (
+            {"estimate": 'slope("mean", mean)'},
+            'slope: y: expected "mean" in quotes',
+        ),
+        (
+            {"figure": "a"},
+            "figure: expected table: figures/a, the figure's data",
+        ),
+        (
+            {"estimate": 'fewer("x")'},
+            "estimate: fewer: missing a required argument",
+        ),
         ({"only": "epoch >= 1"}, "only: 'epoch' is no column"),
         ({"null": "open('x')"}, "null: "),
         ({"null": [1, "mn"]}, "null: 'mn' is no column"),
         ({"null": {"rows": "a", "each": {}}}, "null: rows"),
         ({"rows": {"problm": "a"}}, "rows: 'problm' is no column"),
         ({"each": {"problm": ["a"]}}, "each: 'problm' is no column"),
-        ({"each": {"argument": ["third"]}}, "each: 'third' is no column of proofs"),
-        ({"estimate": 'proof("haalf")'}, "no column of proofs (did you mean half?)"),
+        (
+            {"each": {"argument": ["third"]}},
+            "each: 'third' is no column of proofs",
+        ),
+        (
+            {"estimate": 'proof("haalf")'},
+            "no column of proofs (did you mean half?)",
+        ),
         ({"readings": {"one": {"numbr": "1"}}}, "numbr"),
         ({"readings": {"one": {"estimate": "meen"}}}, "'meen' is no column"),
     ],
@@ -291,5 +362,9 @@ def test_a_right_claim_is_loaded():
     assert claims.load("x", b"", reader(), []) == []
     assert load(table="lost", estimate="meen"), "columns of what is not there"
     grids = [{"a": [1, 2], "b": [3]}, {"a": [4]}]
-    assert claims.groups(grids) == [{"a": 1, "b": 3}, {"a": 2, "b": 3}, {"a": 4}]
+    assert claims.groups(grids) == [
+        {"a": 1, "b": 3},
+        {"a": 2, "b": 3},
+        {"a": 4},
+    ]
     assert str(Number(2.0, 1.0, 3.0)) == "2 [1, 3]"

@@ -28,7 +28,9 @@ PASSES = pd.DataFrame(
     }
 )
 CD = PASSES[:3]
-POINTS = pd.DataFrame({"x": [1.0, 2.0, 4.0, 8.0], "y": [1.0, 0.51, 0.24, 0.125]})
+POINTS = pd.DataFrame(
+    {"x": [1.0, 2.0, 4.0, 8.0], "y": [1.0, 0.51, 0.24, 0.125]}
+)
 CELLS = pd.DataFrame({"p": [0.5, 0.01, 0.05, math.nan, 0.2]})
 BINS = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "mean": [6.0, 2.0, 1.0, 1.0]})
 FEWER = 'fewer("passes", {"algorithm": "CD"}, {"algorithm": "SGD"})'
@@ -139,7 +141,9 @@ def test_what_is_missing_says_why(expression, rows, error, words):
 def test_rows_without_intervals_are_runs_and_slopes_are_power_laws():
     errors = pd.DataFrame({"error": [1.0, 2.0, 4.0]})
     runs = found("error", errors)
-    assert (runs.low, runs.high) == pytest.approx(student(errors["error"].to_numpy()))
+    assert (runs.low, runs.high) == pytest.approx(
+        student(errors["error"].to_numpy())
+    )
     number = found('slope("x", "y")', POINTS)
     expected = power(POINTS["x"].to_numpy(), POINTS["y"].to_numpy())
     assert (number.value, number.low, number.high) == pytest.approx(expected)
@@ -157,7 +161,9 @@ def test_shape_is_the_exponent_over_another_curve_where_anything_was_learnt():
     x = [1.0, 2.0, 4.0, 8.0, 16.0]
     excess = [1.0, 0.4, 0.2, 0.1, 0.05]
     rows = pd.DataFrame({"algorithm": "A", "x": x, "mean": excess})
-    bound = pd.DataFrame({"algorithm": "A, bound", "x": x, "mean": [1 / i for i in x]})
+    bound = pd.DataFrame(
+        {"algorithm": "A, bound", "x": x, "mean": [1 / i for i in x]}
+    )
     word = 'shape({"algorithm": algorithm + ", bound"}, of="f")'
     others = {"f": pd.concat([rows, bound])}
     number = found(word, rows, {"algorithm": "A"}, others)
@@ -175,7 +181,9 @@ def test_a_proof_is_followed_for_its_group():
     point = {"epsilon": 1, "n": 2}
     assert found('proof("argument")', None, point, **more).value == 0.5
     twice = found('proof("argument", times=2)', None, point, **more)
-    assert twice.value == 2  # twice the noise's target, compared with the target
+    assert (
+        twice.value == 2
+    )  # twice the noise's target, compared with the target
     named = point | {"argument": "argument"}
     assert found("proof(argument)", None, named, **more).value == 0.5
 
@@ -217,7 +225,11 @@ def test_other_code_is_refused_before_anything_runs(text):
 def test_columns_and_tables_of_an_expression():
     text = 'at("y", best="mean", algorithm="A") / x + at("z", p=1, of="t")'
     own = {("y", ""), ("algorithm", ""), ("x", "")}
-    assert set(compiled(text).reads) == own | {("z", "t"), ("p", "t"), ("", "t")}
+    assert set(compiled(text).reads) == own | {
+        ("z", "t"),
+        ("p", "t"),
+        ("", "t"),
+    }
     assert set(compiled('proof("half") + proof(argument)').reads) == {
         ("half", "proofs"),
         ("argument", ""),

@@ -17,7 +17,15 @@ from dperm.config.config import compose
 from dperm.report import claims, texts
 
 METHODS = ("algorithm", "constants", "solver", "method", "sampling", "first")
-ERRORS = ("mean", "fresh_mean", "relative_error", "excess", "share", "ratio", "error")
+ERRORS = (
+    "mean",
+    "fresh_mean",
+    "relative_error",
+    "excess",
+    "share",
+    "ratio",
+    "error",
+)
 
 
 def key_of(table):
@@ -29,7 +37,9 @@ def named(claim, table):
     """Methods of a table that a claim names, the first ones first."""
     key = key_of(table)
     text = repr([claim.estimate, claim.rows, claim.each])
-    known = [one for one in table[key].unique() if f"{one}" in text] if key else []
+    known = (
+        [one for one in table[key].unique() if f"{one}" in text] if key else []
+    )
     return sorted(known, key=lambda one: text.index(f"{one}"))
 
 
@@ -38,7 +48,9 @@ def exchanged(claim, table):
     key, mine = key_of(table), named(claim, table)
     if not mine:
         return table
-    others = [one for one in [*mine[1:], *table[key].unique()] if one != mine[0]]
+    others = [
+        one for one in [*mine[1:], *table[key].unique()] if one != mine[0]
+    ]
     pair = {mine[0]: others[0], others[0]: mine[0]} if others else {}
     return table.assign(**{key: table[key].replace(pair)})
 
@@ -71,7 +83,10 @@ def times(factor):
             for one in (name, *ends(list(table), name))
         ]
         return table.assign(
-            **{one: table[one].where(~own, factor * table[one]) for one in columns}
+            **{
+                one: table[one].where(~own, factor * table[one])
+                for one in columns
+            }
         )
 
     return change

@@ -22,7 +22,9 @@ def test_help_lists_stages_and_papers_each_with_a_line():
     text = run("--help").stdout
     stages = {name: command.help for name, command in COMMANDS.items()}
     for name, line in {**stages, **papers()}.items():
-        assert line and re.search(f"\n  {re.escape(name)} +{re.escape(line)}\n", text)
+        assert line and re.search(
+            f"\n  {re.escape(name)} +{re.escape(line)}\n", text
+        )
     assert set(papers()) == set(available("paper"))
 
 
@@ -45,7 +47,9 @@ def test_help_lists_stages_and_papers_each_with_a_line():
 def test_an_unknown_word_is_refused(line, near):
     done = run(*line.split())
     assert done.returncode in (1, 2) and f"did you mean {near}?" in done.stderr
-    assert len(done.stderr.splitlines()) <= 2  # Snakemake first names its profile
+    assert (
+        len(done.stderr.splitlines()) <= 2
+    )  # Snakemake first names its profile
 
 
 REFUSED = {  # a command line to the end of its one line of refusal
@@ -75,7 +79,9 @@ REFUSED = {  # a command line to the end of its one line of refusal
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_a_word_that_is_no_option_key_or_target_is_refused_in_one_line(line, tmp_path):
+def test_a_word_that_is_no_option_key_or_target_is_refused_in_one_line(
+    line, tmp_path
+):
     done = dperm(*line.split(), cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
     assert REFUSED[line] in done.stderr and done.stderr.startswith("dperm")
@@ -131,7 +137,9 @@ def test_what_is_not_needed_is_not_imported(code):
 def test_a_refusal_under_hydra_is_one_line_and_its_flags_are_taken():
     done = run("figure", "-m", "paper=dpcd,dpgcd", "product=nothing")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("dperm: product=nothing: conf")
+    assert done.stderr.splitlines()[-1].startswith(
+        "dperm: product=nothing: conf"
+    )
     shown = run("tune", "--cfg", "job", "paper=dpgcd", "seed=5").stdout
     assert "name: dpgcd" in shown and "seed: 5" in shown
 
@@ -145,7 +153,9 @@ def test_flags_keep_the_overrides_for_the_record(monkeypatch):
     assert [config.paper.name for config in seen] == names
     assert {config.problem.privacy.epsilon for config in seen} == {2.0}
     rest = ["seed=3", "problem.privacy.epsilon=2"]
-    assert [c.overrides for c in seen] == [[f"paper={name}", *rest] for name in names]
+    assert [c.overrides for c in seen] == [
+        [f"paper={name}", *rest] for name in names
+    ]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +167,9 @@ def test_flags_keep_the_overrides_for_the_record(monkeypatch):
         (["all", "--profile", "profiles/slurm"], False),
     ],
 )
-def test_all_cores_are_taken_where_none_are_named(words, is_added, monkeypatch):
+def test_all_cores_are_taken_where_none_are_named(
+    words, is_added, monkeypatch
+):
     seen = []
     monkeypatch.setattr(sys, "argv", ["dperm", *words])
     monkeypatch.setenv("PATH", os.environ["PATH"])
@@ -205,26 +217,36 @@ EXAMPLES = {"mine", "finer", "tiny"}  # papers that a page has its reader write
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("dperm tune problem=diab", "problem=diabetes problem=diabetes_centred"),
+        (
+            "dperm tune problem=diab",
+            "problem=diabetes problem=diabetes_centred",
+        ),
         ("dperm tune problem=log1 sol", "solver. solver="),
     ],
 )
 def test_hydra_completes_a_line(line, expected):
-    assert run("-sc", "query=bash", env={"COMP_LINE": line}).stdout.strip() == expected
+    assert (
+        run("-sc", "query=bash", env={"COMP_LINE": line}).stdout.strip()
+        == expected
+    )
     assert "dperm" in run("-sc", "install=bash").stdout
 
 
 # --- what Snakemake would not refuse --------------------------------------------------
 
 
-@pytest.mark.parametrize("line", ["-j -3", "-j-3", "--cores -1", "--jobs=-2", "-c -10"])
+@pytest.mark.parametrize(
+    "line", ["-j -3", "-j-3", "--cores -1", "--jobs=-2", "-c -10"]
+)
 def test_fewer_than_no_cores_are_refused(line):
     with pytest.raises(SystemExit, match="expected 1 or more, found -"):
         cli.refuse_no_cores(["dpcd", *line.split()])
     cli.refuse_no_cores(["dpcd", "-j", "3", "-n"])
 
 
-@pytest.mark.parametrize("line", ["-j 0", "-j0", "--cores 0", "--jobs=0", "-c 00"])
+@pytest.mark.parametrize(
+    "line", ["-j 0", "-j0", "--cores 0", "--jobs=0", "-c 00"]
+)
 def test_no_cores_are_refused(line):
     with pytest.raises(SystemExit, match="expected 1 or more, found 0"):
         cli.refuse_no_cores(["dpcd", *line.split()])
@@ -250,11 +272,17 @@ def test_the_scale_is_said_once(line, found):
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(SystemExit, match=r"file/below cannot be written \(Not a dir"):
-        cli.refuse_unwritable(["dpcd", "--directory", str(tmp_path / "file/below")])
+    with pytest.raises(
+        SystemExit, match=r"file/below cannot be written \(Not a dir"
+    ):
+        cli.refuse_unwritable(
+            ["dpcd", "--directory", str(tmp_path / "file/below")]
+        )
 
 
-def test_an_interrupted_stage_says_that_the_same_command_goes_on(monkeypatch, capsys):
+def test_an_interrupted_stage_says_that_the_same_command_goes_on(
+    monkeypatch, capsys
+):
     def interrupted(config):
         raise KeyboardInterrupt
 

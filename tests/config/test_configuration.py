@@ -50,10 +50,15 @@ def test_values_of_overrides(text, value):
 
 def test_overrides_change_add_and_remove():
     found = read(
-        "problem", "diabetes", ["problem.privacy.epsilon=2", "problem.title='x, y'"]
+        "problem",
+        "diabetes",
+        ["problem.privacy.epsilon=2", "problem.title='x, y'"],
     )
     assert (found.privacy.epsilon, found.title) == (2.0, "x, y")
-    assert read("solver", "dp_cd", ["++solver.options.first=3"]).options["first"] == 3
+    assert (
+        read("solver", "dp_cd", ["++solver.options.first=3"]).options["first"]
+        == 3
+    )
     assert "step" not in read("scale", "smoke", ["~scale.keep.step"]).keep
 
 
@@ -62,9 +67,13 @@ def test_a_section_as_written_is_what_hydra_composes(group):
     names = locate.available(group)
     written = {name: composition.as_written(group, name) for name in names}
     assert None not in written.values()
-    for begin in range(0, len(names), 16):  # Hydra's time grows with the square
+    for begin in range(
+        0, len(names), 16
+    ):  # Hydra's time grows with the square
         batch = names[begin : begin + 16]
-        orders = [f"+{group}@s{place}='{name}'" for place, name in enumerate(batch)]
+        orders = [
+            f"+{group}@s{place}='{name}'" for place, name in enumerate(batch)
+        ]
         tree, _ = composition.compose(composition.SECTIONS_CONFIG, orders)
         assert [*tree.values()] == [written[name] for name in batch]
 
@@ -79,11 +88,15 @@ def test_a_section_with_a_defaults_list_is_left_to_hydra(conf, text):
     assert composition.as_written("solver", "missing") is None
 
 
-@pytest.mark.parametrize("tag", ["!!set {a, b}", "!!omap [a: 1]", "!!binary aGk="])
+@pytest.mark.parametrize(
+    "tag", ["!!set {a, b}", "!!omap [a: 1]", "!!binary aGk="]
+)
 def test_a_value_of_no_plain_type_is_refused(conf, tag):
     text = f"name: x\nlabel: x\nalgorithm: dp_cd\noptions: {{step: {tag}}}\n"
     (conf / "solver" / "x.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=r"solver/x.yaml: not valid YAML: could not"):
+    with pytest.raises(
+        ConfigError, match=r"solver/x.yaml: not valid YAML: could not"
+    ):
         read("solver", "x")
 
 
@@ -121,8 +134,14 @@ OVERRIDES = [
     ("solver.algorithm=dp_ccd", "did you mean dp_cd"),
     ("+solver.options.smpling=uniform", "did you mean sampling"),
     ("paper.calibrations=[tigth]", "did you mean tight"),
-    ("problem.privacy.epsilon=0", "privacy.epsilon: .*greater than 0, found 0"),
-    ("problem.privacy.epsilon=high", "epsilon: .*a valid number, found 'high'"),
+    (
+        "problem.privacy.epsilon=0",
+        "privacy.epsilon: .*greater than 0, found 0",
+    ),
+    (
+        "problem.privacy.epsilon=high",
+        "epsilon: .*a valid number, found 'high'",
+    ),
     ("problem.privacy.delta=1", "privacy.delta: .*less than 1"),
     ("problem.privacy.delta=2/n", "privacy.delta: .*1/n"),
     ("problem.penalty.l1=-1", "penalty.l1: .*equal to 0"),
@@ -150,7 +169,9 @@ def test_an_override_that_makes_no_sense_is_refused(override, message):
     assert "\n" not in str(caught.value)
 
 
-DPCD, DPGCD, DPSCO = (f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "dpsco"))
+DPCD, DPGCD, DPSCO = (
+    f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "dpsco")
+)
 CANCER = "dataset/breast_cancer.yaml"
 FILES = [
     # file, key, value, what is said after the file's name
@@ -214,7 +235,9 @@ OF = {DPGCD: "dpgcd", DPSCO: "dpsco", "dataset/lognormal1.yaml": "dpgcd"}
 
 def spoil(path, key, value):
     at = content = yaml.safe_load(path.read_text())
-    *above, last = [int(part) if part.isdigit() else part for part in key.split(".")]
+    *above, last = [
+        int(part) if part.isdigit() else part for part in key.split(".")
+    ]
     for name in above:
         at = at[name] if isinstance(name, int) else at.setdefault(name, {})
     at[last] = value
@@ -222,7 +245,9 @@ def spoil(path, key, value):
 
 
 @pytest.mark.parametrize(("file", "key", "value", "message"), spread(FILES))
-def test_a_spoilt_file_is_refused_by_name_and_key(conf, file, key, value, message):
+def test_a_spoilt_file_is_refused_by_name_and_key(
+    conf, file, key, value, message
+):
     spoil(conf / file, key, value)
     paper = OF.get(file, "dpcd")
     scale = "scale=full" if paper != "dpcd" else "scale=smoke"
@@ -250,7 +275,11 @@ def test_two_data_sets_of_one_name(conf):
     ("file", "text", "message"),
     [
         ("problem/diabetes", "name: [diabetes\n", "not valid YAML: .*line 2"),
-        ("dataset/diabetes", "# nothing\n", "expected keys and values, name first"),
+        (
+            "dataset/diabetes",
+            "# nothing\n",
+            "expected keys and values, name first",
+        ),
         ("problem/diabetes", "", "expected keys and values, name first"),
         ("scale/smoke", "- a\n", "expected keys and values, name first"),
         (DPCD[:-5], "# nothing\n", "expected keys and values, name first"),
@@ -264,7 +293,9 @@ def test_a_file_that_is_broken_or_empty_is_named(conf, file, text, message):
 
 def test_a_folder_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("DPERM_CONF", "/nothing")
-    with pytest.raises(ConfigError, match=r"DPERM_CONF: .*nothing: expected a folder"):
+    with pytest.raises(
+        ConfigError, match=r"DPERM_CONF: .*nothing: expected a folder"
+    ):
         compose([])
 
 
@@ -276,7 +307,11 @@ def test_a_folder_that_is_not_there_is_named(monkeypatch):
         (False, str, "k: expected a valid string, found False"),
         ([None], list[str], r"k\[0\]: .*nothing: write 'null' in quotes"),
         (None, float, "k: expected a value, found nothing"),
-        ({"a": [1, "b"]}, dict[str, list[int]], r"k.a\[1\]: expected a valid integer"),
+        (
+            {"a": [1, "b"]},
+            dict[str, list[int]],
+            r"k.a\[1\]: expected a valid integer",
+        ),
         ({1: 2}, dict[str, int], r"k\[1\]: expected a valid string, found 1"),
     ],
 )
@@ -325,11 +360,17 @@ def spoilt_at_random(folder):
             at[last + "x"] = at.pop(last)
             yield path, last, content
         elif isinstance(at[last], str | int | float | dict | list):
-            at[last] = [[1], {"a": 2}] if not isinstance(at[last], list) else "nonsense"
+            at[last] = (
+                [[1], {"a": 2}]
+                if not isinstance(at[last], list)
+                else "nonsense"
+            )
             yield path, last, content
 
 
-@pytest.mark.parametrize("times", [100, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "times", [100, pytest.param(2000, marks=pytest.mark.long)]
+)
 def test_any_key_that_is_misspelt_or_of_another_type_is_refused(conf, times):
     for path, key, content in itertools.islice(spoilt_at_random(conf), times):
         group, kept = path.parent.name, path.read_bytes()
@@ -356,7 +397,9 @@ def test_grids_are_products_pairs_and_unions():
     found = grid.points(FULL)
     assert len(found) == 18
     assert found[0] == {"passes": 1.0, "step": 0.01, "clip": 1.0}
-    np.testing.assert_allclose(sorted({one["step"] for one in found}), [0.01, 0.1, 1.0])
+    np.testing.assert_allclose(
+        sorted({one["step"] for one in found}), [0.01, 0.1, 1.0]
+    )
     one = {"a": [1, 2, 2], "b": [3]}
     two = {"zip": {"a": [2, 4], "b": [3, 5]}}
     found = grid.points([one, two, {"a": [7], "c": [8]}], axes=None)
@@ -374,7 +417,10 @@ def test_grids_are_products_pairs_and_unions():
         ({"clip": ["a"]}, "clip: expected numbers, found 'a'"),
         ({"clip": [True]}, "clip: expected numbers"),
         ({"clip": {"logspase": [1, 2, 3]}}, "clip: .*logspase"),
-        ({"clip": {"logspace": [1, 2]}}, r"clip: expected .*\[start, stop, num\]"),
+        (
+            {"clip": {"logspace": [1, 2]}},
+            r"clip: expected .*\[start, stop, num\]",
+        ),
         ({"clip": {"logspace": [0, 2, 3]}}, "clip: .*positive"),
         ({"clip": {"logspace": [1, 2, 3.0]}}, "clip: .*how many"),
         ({"clip": {"logspace": [1, float("inf"), 2]}}, "clip: .*inf"),
@@ -383,7 +429,10 @@ def test_grids_are_products_pairs_and_unions():
         ({"zip": {"step": [1], "clip": [1, 2]}}, "zip: .*equal lengths"),
         ({"zip": [1, 2]}, "zip: expected a mapping of axes"),
         ({"zip": {"clip": [1]}}, "'clip' is given twice"),
-        ({axis: {"logspace": [1, 2, 1000]} for axis in FULL}, "at most 1000000 points"),
+        (
+            {axis: {"logspace": [1, 2, 1000]} for axis in FULL},
+            "at most 1000000 points",
+        ),
     ],
 )
 def test_a_spoilt_grid_is_refused(change, message):

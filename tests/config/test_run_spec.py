@@ -12,17 +12,25 @@ from dperm.config.config import compose
 from dperm.config.locate import available
 from dperm.workflow import jobs, workflow
 
-SMALL = ["scale=smoke", "paper.problems=[diabetes]", "paper.small_problems=[diabetes]"]
+SMALL = [
+    "scale=smoke",
+    "paper.problems=[diabetes]",
+    "paper.small_problems=[diabetes]",
+]
 
 
 @pytest.mark.parametrize("paper", available("paper"))
-def test_a_configuration_comes_back_from_its_file(paper, tmp_path, monkeypatch):
+def test_a_configuration_comes_back_from_its_file(
+    paper, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     config = compose([f"paper={paper}", "scale=smoke"])
     plain = json.loads(json.dumps(dataclasses.asdict(config)))
     again = run_spec.rebuilt(schema.Config, plain)
     assert again == config and repr(again) == repr(config)
-    assert [*again.paper.runs] == [*config.paper.runs]  # figures show them in order
+    assert [*again.paper.runs] == [
+        *config.paper.runs
+    ]  # figures show them in order
 
 
 LOADED = 'print(sorted({"hydra", "omegaconf", "antlr4"} & {*sys.modules}))'
@@ -45,7 +53,9 @@ def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(
     for stage in ("fetch", "prepare", "optimum"):
         key = composed.job(stage, "diabetes").key
         path = run_spec.path_of(f"{stage}/diabetes", key)
-        every.append([stage, "workers=1", "any=word", run_spec.OPTION, str(path)])
+        every.append(
+            [stage, "workers=1", "any=word", run_spec.OPTION, str(path)]
+        )
     ran = python("-c", SCRIPT + LOADED, json.dumps(every), cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
     assert (tmp_path / "data/optimum/diabetes/optimum.json").is_file()
@@ -54,14 +64,18 @@ def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(
 def test_every_job_has_a_file_of_its_own(composed, tmp_path, monkeypatch):
     """Also where solvers differ by their names alone, as fw and bcfw do."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_spec, "_SECTIONS", {})  # what reading a file leaves behind
+    monkeypatch.setattr(
+        run_spec, "_SECTIONS", {}
+    )  # what reading a file leaves behind
     monkeypatch.setattr(run_spec, "_OVERRIDES", [])
     every = copy.deepcopy(composed)
     jobs.add_audits(every, schema.Config(seed=None))
     workflow.write_specs(every, SMALL)
     audits = [every.job("audit", f"solvers/{name}") for name in ("fw", "bcfw")]
     assert audits[0].key == audits[1].key
-    files = {run_spec.path_of(name, job.key) for name, job in every.jobs.items()}
+    files = {
+        run_spec.path_of(name, job.key) for name, job in every.jobs.items()
+    }
     assert len(files) == len(every.jobs)
     for name, job in every.jobs.items():
         config = run_spec.read(run_spec.path_of(name, job.key), workers=1)
@@ -72,6 +86,8 @@ def test_sections_of_other_overrides_are_composed_anew(monkeypatch):
     named = {"solver": {"dp_cd": {"name": "stored"}}}
     monkeypatch.setattr(run_spec, "_SECTIONS", named)
     monkeypatch.setattr(run_spec, "_OVERRIDES", ["solver.label=a", "seed=1"])
-    stored = run_spec.sections("solver", ["dp_cd", "dp_sgd"], ["solver.label=a"])
+    stored = run_spec.sections(
+        "solver", ["dp_cd", "dp_sgd"], ["solver.label=a"]
+    )
     assert [*stored] == ["dp_cd"] and stored["dp_cd"].name == "stored"
     assert run_spec.sections("solver", ["dp_cd"], ["solver.label=b"]) == {}

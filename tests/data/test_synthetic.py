@@ -38,7 +38,9 @@ def test_sparse_classification_is_as_described():
     w = np.linalg.lstsq(X.toarray(), y, rcond=None)[0]
     assert (np.sign(w[:4]) == [1, -1, 1, -1]).all()
     assert np.abs(w[4:]).max() < np.abs(w[:4]).min()
-    thin, _ = sparse_classification(n=50, p=400, density=0.001, active=0, seed=2)
+    thin, _ = sparse_classification(
+        n=50, p=400, density=0.001, active=0, seed=2
+    )
     assert (np.diff(thin.indptr) > 0).all()
 
 

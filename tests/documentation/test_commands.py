@@ -53,7 +53,9 @@ def lines(page):
 
 
 ALL = [line for page in PAGES for line in lines(page)]
-RUN = [line for line in dict.fromkeys(ALL) if not line.startswith(tuple(NOT_RUN))]
+RUN = [
+    line for line in dict.fromkeys(ALL) if not line.startswith(tuple(NOT_RUN))
+]
 
 
 def shortened(line):
@@ -131,7 +133,9 @@ def audited():
 
 def test_the_audit_prints_what_its_page_shows(folder):
     page = (ROOT / "docs/howto/audit.md").read_text()
-    block = re.search(r"```\n\$ (dperm audit mine:fit.*?)```", page, re.DOTALL)[1]
+    block = re.search(
+        r"```\n\$ (dperm audit mine:fit.*?)```", page, re.DOTALL
+    )[1]
     line, *shown = block.splitlines()
     (folder / "mine.py").write_text(audited())
     printed = run(line, folder).stdout.splitlines()

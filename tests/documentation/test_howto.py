@@ -68,26 +68,37 @@ def prepared(name, tmp_path, monkeypatch):
 
 def test_the_libsvm_example_is_what_the_page_says(tmp_path, monkeypatch):
     made = prepared("spam", tmp_path, monkeypatch)
-    assert sparse.issparse(made.X) and made.y.tolist() == [-1.0, 1.0, 1.0, -1.0]
+    assert sparse.issparse(made.X) and made.y.tolist() == [
+        -1.0,
+        1.0,
+        1.0,
+        -1.0,
+    ]
     expected = [[0.5, 0, 2, 0], [0, 1, 0, 0], [1.5, 0.5, 1, 0], [0, 0, 4, 0]]
     assert np.array_equal(made.X.toarray(), expected)
 
 
-def test_the_example_of_categories_is_what_the_page_says(tmp_path, monkeypatch):
+def test_the_example_of_categories_is_what_the_page_says(
+    tmp_path, monkeypatch
+):
     made = prepared("flats", tmp_path, monkeypatch)
     assert made.y.tolist() == [700.0, 900.0, 1100.0, 1300.0]
     rows = [[2, 1, 0, 0], [3, 0, 1, 0], [1, 1, 0, 0], [4, 0, 0, 1]]
     assert made.X.tolist() == rows  # rooms, gas, oil, wood
 
 
-def test_the_first_fit_prints_what_its_page_says(tmp_path, monkeypatch, capsys):
+def test_the_first_fit_prints_what_its_page_says(
+    tmp_path, monkeypatch, capsys
+):
     """On a file as its comment describes it."""
     page = (DOCS / "howto/fit.md").read_text()
     code = re.search(r"```python\n(.*?)```", page, re.S)[1]
     told = re.search(r"prints\s`(epsilon at most [^`]*)`", page)[1]
     rng, n = np.random.default_rng(0), 5000
     age, income = rng.integers(18, 91, n), rng.uniform(0, 1e5, n).round()
-    left = (rng.uniform(size=n) < 1 / (1 + np.exp((age - 50) / 10))).astype(int)
+    left = (rng.uniform(size=n) < 1 / (1 + np.exp((age - 50) / 10))).astype(
+        int
+    )
     table = pd.DataFrame({"age": age, "income": income, "left": left})
     monkeypatch.chdir(tmp_path)
     table.to_csv("mine.csv", index=False)
@@ -107,8 +118,14 @@ def test_the_recipe_for_text_and_gaps_fits():
     age = rng.integers(18, 91, n).astype(float)
     age[:20] = np.nan
     city = rng.choice(["A", "B", "C"], n)
-    frame = pd.DataFrame({"city": city, "age": age, "income": rng.uniform(0, 1e5, n)})
-    names = {"dperm": dperm, "df": frame, "y": np.where(city == "A", "yes", "no")}
+    frame = pd.DataFrame(
+        {"city": city, "age": age, "income": rng.uniform(0, 1e5, n)}
+    )
+    names = {
+        "dperm": dperm,
+        "df": frame,
+        "y": np.where(city == "A", "yes", "no"),
+    }
     for module in ("compose", "impute", "pipeline", "preprocessing"):
         names |= vars(importlib.import_module(f"sklearn.{module}"))
     exec(code, names)
@@ -120,7 +137,9 @@ def test_the_recipe_for_text_and_gaps_fits():
 def test_the_page_quotes_how_a_solver_is_refused(tmp_path, monkeypatch):
     code = (DOCS / "examples/mine/noisy_gd.py").read_text()
     assert "gradient(w, self.clip[k])" in code
-    wrong = code.replace("gradient(w, self.clip[k])", "gradient(w, 10 * self.clip[k])")
+    wrong = code.replace(
+        "gradient(w, self.clip[k])", "gradient(w, 10 * self.clip[k])"
+    )
     (tmp_path / "clips_ten_times.py").write_text(wrong)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(LeakError) as refused:
@@ -135,10 +154,20 @@ def test_the_audit_of_a_function_needs_only_what_its_page_installs():
     command = re.search(r"pip install ((?:.*\\\n)?.*)\n", page)[1]
     code = "import dperm.audit.blackbox, sys; print(*sys.modules)"
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     used, known = set(ran.stdout.split()), packages_distributions()
-    others = ("numba", "dp_accounting", "hydra", "omegaconf", "snakemake", "matplotlib")
+    others = (
+        "numba",
+        "dp_accounting",
+        "hydra",
+        "omegaconf",
+        "snakemake",
+        "matplotlib",
+    )
     assert not used & {*others}
     for name in ("pandas", "platformdirs", "sklearn", "threadpoolctl", "yaml"):
         assert name not in used or known[name][0].lower() in command

@@ -18,7 +18,9 @@ def test_a_notebook_prints_what_it_shows(path, monkeypatch, capsys):
             lines = [line for line in cell["source"] if line[:1] != "%"]
             exec(compile("".join(lines), cell["id"], "exec"), names)
             texts = [
-                out["text"] for out in cell["outputs"] if out.get("name") == "stdout"
+                out["text"]
+                for out in cell["outputs"]
+                if out.get("name") == "stdout"
             ]
             shown = "".join(line for text in texts for line in text)
             assert capsys.readouterr().out == shown, cell["id"]

@@ -17,10 +17,14 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-STATED = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text("utf-8"))
+STATED = yaml.safe_load(
+    Path(__file__).with_name("numbers.yaml").read_text("utf-8")
+)
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")  # not that of log1
 SECTION = "## What we found"
-CASES = [(page, one) for page, rows in STATED.items() for one in rows["results"]]
+CASES = [
+    (page, one) for page, rows in STATED.items() for one in rows["results"]
+]
 
 
 def plain(text):
@@ -48,7 +52,9 @@ def agrees(word, value):
     digits = len(word.strip("-").replace(".", "").strip("0")) or 1
     size = 10.0**-decimals
     if not decimals and value:  # 440000 has as many digits as it shows
-        size = max(1.0, 10.0 ** (math.floor(math.log10(abs(value))) + 1 - digits))
+        size = max(
+            1.0, 10.0 ** (math.floor(math.log10(abs(value))) + 1 - digits)
+        )
     return abs(float(word) - value) <= 0.5 * size * (1 + 1e-6)
 
 
@@ -59,17 +65,28 @@ def test_the_page_states_the_result(page, case):
     written, found = NUMBER.findall(words), values(case)
     assert len(written) == len(found), f"{page}: {words}: {found}"
     pairs = zip(written, found, strict=True)
-    assert all(agrees(*pair) for pair in pairs), f"{page}: {words}: found {found}"
+    assert all(agrees(*pair) for pair in pairs), (
+        f"{page}: {words}: found {found}"
+    )
 
 
 @pytest.mark.parametrize("page", STATED)
 def test_every_number_is_one_of_them(page):
     """What is left are settings, which the list names."""
     section = STATED[page].get("section", SECTION)
-    text = (ROOT / page).read_text("utf-8").partition(section)[2].partition("\n## ")[0]
-    text = plain(re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|commit [0-9a-f]{8}", "", text))
+    text = (
+        (ROOT / page)
+        .read_text("utf-8")
+        .partition(section)[2]
+        .partition("\n## ")[0]
+    )
+    text = plain(
+        re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|commit [0-9a-f]{8}", "", text)
+    )
     for case in STATED[page]["results"]:
-        text = text.replace(plain(re.sub(r"`[^`]*`", "", str(case["says"]))), "")
+        text = text.replace(
+            plain(re.sub(r"`[^`]*`", "", str(case["says"]))), ""
+        )
     for words in STATED[page]["settings"]:
         text = text.replace(plain(str(words)), "")
     assert NUMBER.findall(text) == []

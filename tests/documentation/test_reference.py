@@ -12,7 +12,9 @@ from dperm import solver
 
 SOURCE = Path(dperm.__file__).parents[1]
 WITH_EXAMPLES = [
-    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
     for path in sorted(SOURCE.glob("dperm/**/*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
@@ -21,7 +23,9 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def test_examples_print_what_the_page_says():
-    made = doctest.testfile(str(PAGE), module_relative=False, optionflags=FLAGS)
+    made = doctest.testfile(
+        str(PAGE), module_relative=False, optionflags=FLAGS
+    )
     assert made.failed == 0 and made.attempted > 0
 
 
@@ -44,7 +48,9 @@ def test_every_public_name_says_what_it_takes_refuses_and_does(name):
     elif not isinstance(public, type):
         needed.append("Returns")
     for section in needed:
-        assert re.search(rf"^    {section}\n    -+$", public.__doc__, re.M), section
+        assert re.search(rf"^    {section}\n    -+$", public.__doc__, re.M), (
+            section
+        )
 
 
 def test_every_public_name_is_in_the_reference():

@@ -36,7 +36,9 @@ def of():
 def between(path, name):
     """What stands between the marks of a page."""
     text = (ROOT / path).read_text()
-    found = re.search(rf"{name}: written by.*?\n(.*)\n.*end of {name}", text, re.S)
+    found = re.search(
+        rf"{name}: written by.*?\n(.*)\n.*end of {name}", text, re.S
+    )
     return found[1].strip()
 
 
@@ -48,7 +50,9 @@ def test_a_report_is_what_the_claims_give(name, of, claims):
     words = re.findall(r"\S*\w\S*", re.sub(r"\]\(.*?\)|<!--.*?-->", "]", text))
     assert len(words) <= MOST
     links = re.findall(r"\]\((\.\./[^)#]+)\)", text)
-    assert links and all((ROOT / "docs/reports" / link).is_file() for link in links)
+    assert links and all(
+        (ROOT / "docs/reports" / link).is_file() for link in links
+    )
     cited = not texts.bottom(name, claims).startswith("Of its statements")
     assert cited, "the bottom line is outdated"
 
@@ -57,9 +61,13 @@ def test_a_report_is_what_the_claims_give(name, of, claims):
 def test_every_page_has_the_count_of_a_paper(name, of, claims):
     """Of statements; printed cells are counted apart."""
     rows = claims[claims["paper"] == name]
-    verdicts = rows[rows["kind"].isin(["sentence", "proof", "privacy"])]["verdict"]
+    verdicts = rows[rows["kind"].isin(["sentence", "proof", "privacy"])][
+        "verdict"
+    ]
     score = texts.score(rows)
-    assert score.startswith(f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} ")
+    assert score.startswith(
+        f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} "
+    )
     count = texts.parts(rows)
     (row,) = re.findall(
         rf"\| \[{of[name].label}\].*", between("README.md", "scorecard")
@@ -83,17 +91,23 @@ def test_the_readme_says_what_a_fit_says_and_is_short():
     text = (ROOT / "README.md").read_text()
     block = text.split("```python\n")[1].split("```")[0]
     names = {"dperm": dperm, "X": X, "y": y}
-    example = doctest.DocTestParser().get_doctest(block, names, "README", None, 0)
+    example = doctest.DocTestParser().get_doctest(
+        block, names, "README", None, 0
+    )
     assert len(example.examples) == 2
     assert doctest.DocTestRunner().run(example).failed == 0
-    prose = re.sub(r"```.*?```|<!--.*?-->|\]\([^)]*\)", " ", text, flags=re.DOTALL)
+    prose = re.sub(
+        r"```.*?```|<!--.*?-->|\]\([^)]*\)", " ", text, flags=re.DOTALL
+    )
     assert len(re.findall(r"\w[\w.'-]*", prose)) <= 600
 
 
 def test_the_pages_of_all_papers_are_what_the_claims_give(of, claims):
     front = texts.front(Output(), claims).split("\n\n")[0]
     assert front in between("README.md", "scorecard")
-    assert between("docs/howto/artifact.md", "claims") == texts.appendix(claims)
+    assert between("docs/howto/artifact.md", "claims") == texts.appendix(
+        claims
+    )
     listed = (ROOT / "results/claims.md").read_text()
     assert listed == texts.markdown(claims)
     assert len(listed.encode()) <= TABLED
@@ -103,7 +117,9 @@ def test_the_pages_of_all_papers_are_what_the_claims_give(of, claims):
 
 def test_no_statement_of_a_paper_is_lost(of):
     """Each has a claim, or its line in the errata; printed is how many have neither."""
-    listed = yaml.safe_load(Path(__file__).with_name("statements.yaml").read_text())
+    listed = yaml.safe_load(
+        Path(__file__).with_name("statements.yaml").read_text()
+    )
     errata = " ".join((ROOT / "docs/papers/errata.md").read_text().split())
     lost = []
     for name, statements in listed.items():
@@ -122,7 +138,9 @@ def test_no_statement_of_a_paper_is_lost(of):
 def test_a_bottom_line_rests_on_claims_sentence_by_sentence(name):
     """Each sentence names its claims; a number in it is one that is looked up here."""
     text = (ROOT / f"docs/reports/{name}.md").read_text()
-    line = " ".join(text.partition("**Bottom line.**")[2].split("\n\n")[0].split())
+    line = " ".join(
+        text.partition("**Bottom line.**")[2].split("\n\n")[0].split()
+    )
     settings = r"(Table|Theorem|Figure) \d+|epsilon of 1|p = 2"
     words = re.sub(rf"\(C[^()]*\)|{settings}", "", line)
     for sentence in re.split(r"(?<=\.) (?=[A-Z])", line):
@@ -152,7 +170,9 @@ def test_the_conclusions_of_the_article_rest_on_verdicts():
         assert "{{ rests(" in finding, finding.splitlines()[0]
     assert "{{ rests(" in text.partition("# Question")[0], "the abstract"
     build = runpy.run_path(str(ROOT / "docs/article/build.py"))
-    with pytest.raises(ValueError, match="expected contradicted, found reproduced"):
+    with pytest.raises(
+        ValueError, match="expected contradicted, found reproduced"
+    ):
         build["Numbers"]().rests("f6ad3e", "contradicted")
 
 
@@ -163,11 +183,17 @@ def test_the_article_finds_its_numbers():
 
 
 def test_the_article_takes_a_vector_picture_where_there_is_one(tmp_path):
-    vectors = runpy.run_path(str(ROOT / "docs/article/build.py"))["with_vectors"]
+    vectors = runpy.run_path(str(ROOT / "docs/article/build.py"))[
+        "with_vectors"
+    ]
     (tmp_path / "figures/dpcd").mkdir(parents=True)
     (tmp_path / "figures/dpcd/figure1.svg").touch()
-    pictures = "![a](../../figures/worth.png) ![b](../../figures/dpcd/figure1.png)"
-    chosen = "![a](../../figures/worth.png) ![b](../../figures/dpcd/figure1.svg)"
+    pictures = (
+        "![a](../../figures/worth.png) ![b](../../figures/dpcd/figure1.png)"
+    )
+    chosen = (
+        "![a](../../figures/worth.png) ![b](../../figures/dpcd/figure1.svg)"
+    )
     assert vectors(pictures, tmp_path) == chosen
 
 

@@ -25,7 +25,10 @@ ROOT = Path(__file__).parents[2]
 
 def pins(text):
     """Each pin with its marker and its hashes, as pip reads a file of them."""
-    return [" ".join(line.split()) for line in text.replace("\\\n", "").splitlines()]
+    return [
+        " ".join(line.split())
+        for line in text.replace("\\\n", "").splitlines()
+    ]
 
 
 def test_environment_is_whole_and_pins_what_the_lock_file_does():
@@ -34,8 +37,12 @@ def test_environment_is_whole_and_pins_what_the_lock_file_does():
     assert python.startswith("python=3.1") and pip == "pip"
     (listed,) = inside.values()
     assert listed == pins((ROOT / "requirements.lock").read_text())
-    pin = re.compile(r"[\w.-]+==[^ ]+( ; [^-]+)?( --hash=sha256:[0-9a-f]{64})+")
-    assert all(map(pin.fullmatch, listed)), "nothing but pins: files do not come along"
+    pin = re.compile(
+        r"[\w.-]+==[^ ]+( ; [^-]+)?( --hash=sha256:[0-9a-f]{64})+"
+    )
+    assert all(map(pin.fullmatch, listed)), (
+        "nothing but pins: files do not come along"
+    )
 
 
 def test_jobs_find_the_package_beside_the_snakefile(tmp_path):
@@ -48,7 +55,9 @@ def test_jobs_find_the_package_beside_the_snakefile(tmp_path):
     def run(line, **given):
         environment = {"PATH": os.environ["PATH"], **given}
         command = ["bash", "-c", f"{start}{line}"]
-        return subprocess.run(command, env=environment, capture_output=True, text=True)
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True
+        )
 
     assert run("python -P -c 'import dperm'").stdout == "found\n"
     kept = run("echo $PYTHONPATH", PYTHONPATH="/own").stdout
@@ -68,13 +77,24 @@ def test_the_citation_is_of_this_version_and_names_every_paper():
 
 @pytest.mark.long
 def test_the_wheel_holds_all_that_a_run_needs(tmp_path):
-    build = ("-m", "build", "-q", "--wheel", "--no-isolation", "-o", tmp_path, ROOT)
+    build = (
+        "-m",
+        "build",
+        "-q",
+        "--wheel",
+        "--no-isolation",
+        "-o",
+        tmp_path,
+        ROOT,
+    )
     assert python(*build).returncode == 0
     (wheel,) = tmp_path.glob("dperm-*.whl")
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(site := tmp_path / "site")
     for words in (["--version"], ["--help"], ["-n", "dpcd", "-q", "rules"]):
-        done = python("-m", "dperm", *words, cwd=tmp_path, PYTHONPATH=str(site))
+        done = python(
+            "-m", "dperm", *words, cwd=tmp_path, PYTHONPATH=str(site)
+        )
         assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -89,7 +109,10 @@ def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
     wanted = [one for one in named if not one.startswith("dperm[")]
     wanted += project()["dependencies"]
     lock = (ROOT / "requirements.lock").read_text()
-    locked = {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.M)}
+    locked = {
+        name.lower()
+        for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.M)
+    }
     for requirement in wanted:
         assert re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower() in locked
     assert "://" not in lock and "--index" not in lock
@@ -121,7 +144,11 @@ def imported():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            elif (
+                isinstance(node, ast.ImportFrom)
+                and not node.level
+                and node.module
+            ):
                 names.add(node.module.partition(".")[0])
     return names - sys.stdlib_module_names - {"dperm"}
 
@@ -160,9 +187,14 @@ def test_the_badges_say_what_the_project_does():
         assert (ROOT / target).is_file()
     tested = (ROOT / ".github/workflows/test.yml").read_text()
     versions = sorted(re.findall(r'"(3\.\d+)"', tested), key=len)
-    assert words[f"Python {min(versions)} to {max(versions)}"] == "pyproject.toml"
+    assert (
+        words[f"Python {min(versions)} to {max(versions)}"] == "pyproject.toml"
+    )
     assert project()["requires-python"] == f">={min(versions)}"
-    assert words[f"licence {project()['license'].replace('-', ' ', 1)}"] == "LICENSE"
+    assert (
+        words[f"licence {project()['license'].replace('-', ' ', 1)}"]
+        == "LICENSE"
+    )
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
     assert {"test", "docs"} <= {*targets}
 
@@ -195,15 +227,21 @@ def test_published_numbers_are_complete():
     for name in ("table2", "table3"):
         table = pd.read_csv(ROOT / f"conf/paper/dpcd/published/{name}.csv")
         assert (
-            len(table) == 50 and not table.duplicated(table.columns[:3].tolist()).any()
+            len(table) == 50
+            and not table.duplicated(table.columns[:3].tolist()).any()
         )
     table = pd.read_csv(ROOT / "conf/paper/dpgcd/published/table3.csv")
-    assert len(table) == 12 and not table.duplicated(["problem", "algorithm"]).any()
+    assert (
+        len(table) == 12
+        and not table.duplicated(["problem", "algorithm"]).any()
+    )
 
 
 def test_the_top_level_is_short():
     """At most 22 entries beside those that begin with a dot."""
     command = ["git", "-C", str(ROOT), "ls-files"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    )
     tops = {path.partition("/")[0] for path in listed.stdout.splitlines()}
     assert 10 < len({name for name in tops if not name.startswith(".")}) <= 22

@@ -104,7 +104,9 @@ def fits(tmp_path_factory):
 
     @functools.cache
     def fitted(kind):
-        return json.loads(python(FIT, foreign(tmp_path_factory.mktemp(kind), kind)))
+        return json.loads(
+            python(FIT, foreign(tmp_path_factory.mktemp(kind), kind))
+        )
 
     return fitted
 
@@ -125,7 +127,9 @@ def tried(folder: Path, kind: str) -> list[list[str]]:
     words = "try mine.csv target=y solvers=[moments] tunings=default fresh=2"
     command = [sys.executable, "-m", "dperm", *words.split()]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    head, *lines = (folder / "results/try/mine/try.csv").read_text().splitlines()
+    head, *lines = (
+        (folder / "results/try/mine/try.csv").read_text().splitlines()
+    )
     place = head.split(",").index("seconds")
     return [line.split(",")[:place] for line in lines]
 
@@ -139,7 +143,9 @@ def test_the_command_tries_a_file_beside_any_configuration(kind, tmp_path):
 
 def test_a_fit_imports_what_it_needs_alone(tmp_path):
     modules = python(FIRST, tmp_path).split()
-    assert not [name for name in modules if name.partition(".")[0] in NOT_NEEDED]
+    assert not [
+        name for name in modules if name.partition(".")[0] in NOT_NEEDED
+    ]
     ours = [name for name in modules if name.partition(".")[0] == "dperm"]
     rooms = tuple(f"dperm.{room}" for room in ROOMS)
     assert not [name for name in ours if name.startswith(rooms)]
@@ -200,7 +206,9 @@ def test_a_solver_of_ones_own_is_an_object_or_a_place(importable):
         model = dperm.fit(X, X[:, 0], solver, **HOW)
         assert np.array_equal(model.coef_, usual.coef_)
         again = clone(model).fit(X, X[:, 0])
-        assert np.array_equal(again.coef_, usual.coef_) and again.solver is solver
+        assert (
+            np.array_equal(again.coef_, usual.coef_) and again.solver is solver
+        )
 
 
 @pytest.fixture
@@ -208,7 +216,9 @@ def installed(importable, monkeypatch):
     """Its name is an entry point."""
     from dperm import names
 
-    monkeypatch.setattr(names, "entry_points", lambda group: {"mine": "own_descent"})
+    monkeypatch.setattr(
+        names, "entry_points", lambda group: {"mine": "own_descent"}
+    )
     monkeypatch.setattr(methods, "entry_points", names.entry_points)
     methods._kept.cache_clear()
     yield
@@ -217,7 +227,9 @@ def installed(importable, monkeypatch):
 
 def test_a_solver_of_ones_own_may_be_an_entry_point(installed):
     model = dperm.fit(X, X[:, 0], "mine", **HOW)
-    assert np.array_equal(model.coef_, dperm.fit(X, X[:, 0], "dp_gd", **HOW).coef_)
+    assert np.array_equal(
+        model.coef_, dperm.fit(X, X[:, 0], "dp_gd", **HOW).coef_
+    )
 
 
 def test_an_object_of_the_same_name_does_not_take_its_place(installed):
@@ -226,7 +238,9 @@ def test_an_object_of_the_same_name_does_not_take_its_place(installed):
     other.DEFAULT = {**other.DEFAULT, "step": 0.001}
     given = dperm.fit(X, X[:, 0], other, **HOW)
     named = dperm.fit(X, X[:, 0], "mine", **HOW)
-    assert np.array_equal(named.coef_, dperm.fit(X, X[:, 0], "dp_gd", **HOW).coef_)
+    assert np.array_equal(
+        named.coef_, dperm.fit(X, X[:, 0], "dp_gd", **HOW).coef_
+    )
     assert not np.array_equal(given.coef_, named.coef_)
 
 
@@ -242,8 +256,14 @@ def test_a_module_in_the_current_folder_is_no_solver(tmp_path, monkeypatch):
     ("solver", "said"),
     [
         (5, "solver: expected a name, or a module or object .* found 5"),
-        ("nowhere:mine", "solver nowhere:mine: expected module:name: No module"),
-        ("own_descent:other", "solver own_descent:other: expected module:name"),
+        (
+            "nowhere:mine",
+            "solver nowhere:mine: expected module:name: No module",
+        ),
+        (
+            "own_descent:other",
+            "solver own_descent:other: expected module:name",
+        ),
         (types.ModuleType("empty"), "found <module 'empty'>.*Options"),
     ],
 )
@@ -296,7 +316,9 @@ model.coefs_
 def test_a_type_checker_finds_misspelt_arguments(tmp_path):
     (tmp_path / "user.py").write_text(TYPED)
     command = [sys.executable, "-m", "mypy", "--strict", "user.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True
+    )
     lines = done.stdout.splitlines()
     shown = [line.partition(': note: Revealed type is "')[2] for line in lines]
     kinds = [name.strip('"').rpartition(".")[2] for name in shown if name]

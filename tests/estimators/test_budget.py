@@ -47,7 +47,10 @@ def test_what_is_left_is_counted_and_more_is_refused(monkeypatch):
 
 
 def test_deltas_add_up_and_outer_budgets_count_too():
-    with Budget(10.0, 1.5e-4), pytest.raises(BudgetError, match=r"^delta: 5e-05 of"):
+    with (
+        Budget(10.0, 1.5e-4),
+        pytest.raises(BudgetError, match=r"^delta: 5e-05 of"),
+    ):
         fitted(epsilon=1.0)
         fitted(epsilon=1.0)
     with Budget(1.0, 1e-3) as outer, outer, Budget(9.0, 1e-3) as inner:
@@ -55,7 +58,9 @@ def test_deltas_add_up_and_outer_budgets_count_too():
         with pytest.raises(BudgetError):
             fitted(epsilon=0.9)
         assert (
-            outer.spent_epsilon == inner.spent_epsilon == pytest.approx(0.5, rel=1e-5)
+            outer.spent_epsilon
+            == inner.spent_epsilon
+            == pytest.approx(0.5, rel=1e-5)
         )
 
 
@@ -88,9 +93,14 @@ def test_noise_that_two_fits_share_would_cancel():
     rng = np.random.RandomState(7)
     with Budget(20.0, 1e-1) as outer:
         fitted(random_state=5)
-        with Budget(20.0, 1e-1), pytest.raises(BudgetError, match="random_state: exp"):
+        with (
+            Budget(20.0, 1e-1),
+            pytest.raises(BudgetError, match="random_state: exp"),
+        ):
             fitted(random_state=5)
-        with pytest.raises(BudgetError, match="random_state: expected None or another"):
+        with pytest.raises(
+            BudgetError, match="random_state: expected None or another"
+        ):
             search.fit(X, Y)
         fitted(random_state=6)
         fitted(random_state=rng)
@@ -126,7 +136,9 @@ def test_no_fit_leaves_the_process_while_a_budget_is_open():
         process.join()
         with Budget(1.0, 1e-3):
             pass
-        assert processes.marked() and budget.spent_epsilon == pytest.approx(1.0)
+        assert processes.marked() and budget.spent_epsilon == pytest.approx(
+            1.0
+        )
     assert not processes.marked()
     process = context.Process(target=refit, args=(queue,))
     process.start()
@@ -158,19 +170,26 @@ def test_no_process_below_fits_however_many_are_between(between):
     answers = []
     for is_open in (True, False):
         with Budget(5.0, 1e-2) if is_open else nullcontext():
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=True
+            )
         answers.append(done.stdout)
     assert f"process {os.getpid()} has a Budget open" in answers[0]
     assert answers[1] == "fitted\n"
 
 
-@pytest.mark.filterwarnings("ignore")  # of scikit-learn, about fits that failed
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # of scikit-learn, about fits that failed
 @pytest.mark.parametrize("given", [{}, {"error_score": "raise"}])
 def test_a_search_in_several_processes_is_refused_in_our_words(given):
     model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True))
     search = GridSearchCV(model, {"l2": [0.1, 1.0]}, cv=3, n_jobs=2, **given)
     said = f"(?s)process {os.getpid()} has a Budget open.*n_jobs=None"
-    with Budget(3.0, 1e-2) as budget, pytest.raises(ValueError, match=said) as refusal:
+    with (
+        Budget(3.0, 1e-2) as budget,
+        pytest.raises(ValueError, match=said) as refusal,
+    ):
         search.fit(X, Y)
     assert isinstance(refusal.value, BudgetError) == bool(given)
     assert budget.spent_epsilon == 0.0
@@ -197,12 +216,16 @@ def test_an_estimator_that_left_by_another_thread_is_fitted_at_home_alone():
     assert budget.spent_epsilon == pytest.approx(1.0, rel=1e-3)
     command = [sys.executable, "-c", LOADED, sent.hex()]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"BudgetError: process {os.getpid()} has a Budget")
+    assert done.stdout.startswith(
+        f"BudgetError: process {os.getpid()} has a Budget"
+    )
 
 
 def test_threads_of_a_search_are_counted():
     model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True))
-    search = GridSearchCV(model, {"l2": [0.1, 1.0]}, cv=2, n_jobs=2, refit=False)
+    search = GridSearchCV(
+        model, {"l2": [0.1, 1.0]}, cv=2, n_jobs=2, refit=False
+    )
     with Budget(5.0, 1e-2) as budget, joblib.parallel_backend("threading"):
         search.fit(X, Y)
     assert budget.spent_epsilon == pytest.approx(4.0, rel=1e-3)

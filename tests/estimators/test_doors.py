@@ -41,7 +41,9 @@ def test_the_table_is_large():
 
 @pytest.mark.parametrize("container", containers.CONTAINERS)
 @pytest.mark.filterwarnings("ignore:A column-vector y")
-def test_every_combination_is_its_numbers_or_refused_by_name(container, wanted):
+def test_every_combination_is_its_numbers_or_refused_by_name(
+    container, wanted
+):
     tried = [
         combination
         for combination in COMBINATIONS
@@ -51,7 +53,10 @@ def test_every_combination_is_its_numbers_or_refused_by_name(container, wanted):
         combination.name: containers.fault_of(combination, wanted)
         for combination in tried
     }
-    assert tried and {name: fault for name, fault in faults.items() if fault} == {}
+    assert (
+        tried
+        and {name: fault for name, fault in faults.items() if fault} == {}
+    )
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
@@ -59,7 +64,10 @@ def test_the_table_sees_a_word_that_becomes_a_number(monkeypatch, wanted):
     """And labels whose kind is not compared with that of the classes."""
     combination = containers.Combination("pandas", "text", "whole numbers")
     monkeypatch.setitem(containers.COLUMN_CASES, "text", (B, None))
-    assert containers.fault_of(combination, wanted) == "what is no number is taken"
+    assert (
+        containers.fault_of(combination, wanted)
+        == "what is no number is taken"
+    )
     monkeypatch.setitem(
         containers.LABEL_CASES, "doubles", (pd.Series(SIDES), (0, 1), False)
     )
@@ -125,9 +133,12 @@ def test_no_record_decides_what_others_become_nor_what_is_said():
     assert len(ATTACKS) > 300 and {0, doors.N - 1} < places
     assert doors.faults(ATTACKS) == []
     outcomes = {
-        doors.seen(one.model, *one.neighbour, one.place).outcome for one in ATTACKS[::9]
+        doors.seen(one.model, *one.neighbour, one.place).outcome
+        for one in ATTACKS[::9]
     }
-    assert "fitted" in outcomes and not any(doors.TOLD in one for one in outcomes)
+    assert "fitted" in outcomes and not any(
+        doors.TOLD in one for one in outcomes
+    )
 
 
 def erased(entries):
@@ -141,7 +152,9 @@ def erased(entries):
 def as_numpy_has_it(name, listed):
     grid = np.array(listed, dtype=object)
     if grid.ndim != 2:
-        raise ValueError(f"{name}: expected the shape (n, p), found {grid.shape}")
+        raise ValueError(
+            f"{name}: expected the shape (n, p), found {grid.shape}"
+        )
     return door.Table(grid.astype(float), None, ())
 
 

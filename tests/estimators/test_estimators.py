@@ -20,7 +20,9 @@ from dperm.privacy.events import Ledger
 from dperm.problems import door
 
 FEW = "asks for accuracy > 0.83, or R^2 > 0.5, of 200 records at epsilon 1"
-DECLARED = "classes are declared, and a label of none is a record in the middle"
+DECLARED = (
+    "classes are declared, and a label of none is a record in the middle"
+)
 TELLS = "whether a fit raises must not tell what one record holds"
 FINITE = ("check_supervised_y_no_nan", "check_estimators_nan_inf")
 RANGES = {"bounds": (-6, 6)}
@@ -39,7 +41,9 @@ class Told(DPClassifier):
             return (0, 1)
         found = np.unique(np.asarray(y))
         if len(found) < 2:
-            raise ValueError("y: expected two classes or more, found one class")
+            raise ValueError(
+                "y: expected two classes or more, found one class"
+            )
         return found
 
 
@@ -92,19 +96,30 @@ def test_without_noise_and_with_many_steps_it_is_the_minimiser(data, make):
     best.intercept_ = best.intercept_ * label.scale + label.centre
     assert model.coef_ == pytest.approx(best.coef_, abs=1e-6)
     assert model.intercept_ == pytest.approx(best.intercept_, abs=1e-6)
-    assert model.predict(make(X[:5])) == pytest.approx(best.predict(X[:5]), abs=1e-5)
+    assert model.predict(make(X[:5])) == pytest.approx(
+        best.predict(X[:5]), abs=1e-5
+    )
 
 
 def test_classes_scores_and_probabilities_agree(data):
     X, y = data
     names = np.where(y > 0, "yes", "no")
-    model = DPClassifier("dp_cd", epsilon=50.0, random_state=0, **CLASSES).fit(X, names)
-    assert model.classes_.tolist() == ["no", "yes"] and model.score(X, names) > 0.9
+    model = DPClassifier("dp_cd", epsilon=50.0, random_state=0, **CLASSES).fit(
+        X, names
+    )
+    assert (
+        model.classes_.tolist() == ["no", "yes"]
+        and model.score(X, names) > 0.9
+    )
     scores = X @ model.coef_[0] + model.intercept_[0]
     assert model.decision_function(X) == pytest.approx(scores)
-    assert model.predict_proba(X)[:, 1] == pytest.approx(1 / (1 + np.exp(-scores)))
+    assert model.predict_proba(X)[:, 1] == pytest.approx(
+        1 / (1 + np.exp(-scores))
+    )
     assert not hasattr(DPClassifier(loss="smoothed_hinge"), "predict_proba")
-    bare = DPClassifier(fit_intercept=False, random_state=0, **CLASSES).fit(X, names)
+    bare = DPClassifier(fit_intercept=False, random_state=0, **CLASSES).fit(
+        X, names
+    )
     assert bare.intercept_.tolist() == [0.0] and bare.coef_.shape == (1, 3)
     assert bare.epsilon_.given == ("n",)
 
@@ -130,15 +145,21 @@ def test_where_noise_hides_all_a_fit_is_nearly_the_best_constant():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (300, 20)), np.arange(300) % 10 == 0
     known = {"bounds": (-1, 1), "classes": (False, True), "epsilon": 0.3}
-    fits = [DPClassifier(random_state=seed, **known).fit(X, y) for seed in range(8)]
+    fits = [
+        DPClassifier(random_state=seed, **known).fit(X, y) for seed in range(8)
+    ]
     assert np.mean([model.score(X, y) for model in fits]) > 0.87
 
 
 # --- what it costs --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slip", [False, True], ids=["", "a share counted twice"])
-@pytest.mark.parametrize("solver", ["dp_cd", "dp_gd", "objective_perturbation"])
+@pytest.mark.parametrize(
+    "slip", [False, True], ids=["", "a share counted twice"]
+)
+@pytest.mark.parametrize(
+    "solver", ["dp_cd", "dp_gd", "objective_perturbation"]
+)
 def test_epsilon_is_the_price_of_all_noise_that_is_drawn(
     data, solver, slip, monkeypatch
 ):
@@ -164,7 +185,9 @@ def test_epsilon_is_the_price_of_all_noise_that_is_drawn(
     cost = DPClassifier(solver, **given).fit(X, y > 0).epsilon_
     price = true_epsilon(sums[0] + runs[0], 1e-4)
     assert (0.69 < price <= 0.7 and cost.high == pytest.approx(price)) != slip
-    assert cost.delta == 1e-4 and f"epsilon at most {cost.high:.6g}" in str(cost)
+    assert cost.delta == 1e-4 and f"epsilon at most {cost.high:.6g}" in str(
+        cost
+    )
 
 
 def test_the_noise_has_the_spread_that_the_ledger_says(data, monkeypatch):
@@ -173,17 +196,23 @@ def test_the_noise_has_the_spread_that_the_ledger_says(data, monkeypatch):
     setting = {"steps": 1, "step": 1.0, "clip": 1.0}
     given = {"solver": "dp_gd", "setting": setting, "l2": 0.0, **WHOLE}
     real = ranges.seeded
-    monkeypatch.setattr(ranges, "seeded", lambda seed: real(0))  # one release for all
+    monkeypatch.setattr(
+        ranges, "seeded", lambda seed: real(0)
+    )  # one release for all
     fits = [DPRegressor(random_state=k, **given).fit(X, y) for k in range(300)]
     sums, event = fits[0].epsilon_.ledger.events
     units = fits[0]._ranges[0].scale / fits[0]._ranges[1].scale
     spread = np.array([model.coef_ for model in fits]).std(axis=0) * units
-    assert spread == pytest.approx(np.full(3, event.scale / (4 * len(y))), rel=0.15)
+    assert spread == pytest.approx(
+        np.full(3, event.scale / (4 * len(y))), rel=0.15
+    )
     assert event.count == sums.count == 1
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_gd", "moments", "dp_fw"])
-def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch):
+def test_what_a_fit_knows_does_not_move_with_a_record(
+    data, solver, monkeypatch
+):
     """Noise, clips and steps are the same on a neighbour of another size."""
     X, y = data
     known = []
@@ -203,7 +232,9 @@ def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch)
     assert known[0] == known[1]
 
 
-@pytest.mark.parametrize("slip", ["", "labels centred", "classes read off the data"])
+@pytest.mark.parametrize(
+    "slip", ["", "labels centred", "classes read off the data"]
+)
 def test_but_for_the_sums_no_record_moves_what_is_seen_of_others(
     data, slip, monkeypatch
 ):
@@ -222,14 +253,18 @@ def test_but_for_the_sums_no_record_moves_what_is_seen_of_others(
         real = door.numbers
         monkeypatch.setattr(door, "numbers", lambda y: real(y - y.mean()))
     if slip.startswith("classes"):
-        monkeypatch.setattr(DPClassifier, "_declared", lambda _, y: np.unique(y))
+        monkeypatch.setattr(
+            DPClassifier, "_declared", lambda _, y: np.unique(y)
+        )
     found = []
     for label in (1.0, 7.0):
         y[0], seen[:] = label, []
         DPRegressor("dp_gd", random_state=0, **WHOLE).fit(X, y)
         signs = np.where(y > 0, 1.0, 0.0)
         signs[0] = label
-        DPClassifier("dp_gd", classes=(0, 1), random_state=0, **RANGES).fit(X, signs)
+        DPClassifier("dp_gd", classes=(0, 1), random_state=0, **RANGES).fit(
+            X, signs
+        )
         found.append([part for one in seen for part in one])
     same = [np.array_equal(a, b) for a, b in zip(*found, strict=False)]
     assert (all(same) and len(found[0]) == len(found[1])) != bool(slip)
@@ -241,7 +276,9 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
     for seed in (0, 0, None, None):
         np.random.seed(0)
         fits.append(DPRegressor(random_state=seed, **WHOLE).fit(X, y).coef_)
-    assert np.array_equal(fits[0], fits[1]) and not np.array_equal(fits[2], fits[3])
+    assert np.array_equal(fits[0], fits[1]) and not np.array_equal(
+        fits[2], fits[3]
+    )
 
 
 # --- refusals -------------------------------------------------------------------------
@@ -251,12 +288,30 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
     ("given", "said"),
     [
         ({"solver": "dp_gdd"}, r"did you mean dp_gd\?"),
-        ({"solver": "objective_perturbation"}, "cannot do this: loss least_squares"),
-        ({"loss": "logistic"}, "loss: expected one of huber, least_squares, found"),
-        ({"epsilon": 0}, "epsilon: expected a positive number or inf, found 0"),
-        ({"epsilon": "1"}, "epsilon: expected a positive number or inf, found '1'"),
-        ({"epsilon": None}, "epsilon: expected a positive number or inf, found None"),
-        ({"epsilon": True}, "epsilon: expected a positive number or inf, found True"),
+        (
+            {"solver": "objective_perturbation"},
+            "cannot do this: loss least_squares",
+        ),
+        (
+            {"loss": "logistic"},
+            "loss: expected one of huber, least_squares, found",
+        ),
+        (
+            {"epsilon": 0},
+            "epsilon: expected a positive number or inf, found 0",
+        ),
+        (
+            {"epsilon": "1"},
+            "epsilon: expected a positive number or inf, found '1'",
+        ),
+        (
+            {"epsilon": None},
+            "epsilon: expected a positive number or inf, found None",
+        ),
+        (
+            {"epsilon": True},
+            "epsilon: expected a positive number or inf, found True",
+        ),
         ({"delta": 1.0}, r"delta: expected a number in \(0, 1\), found 1.0"),
         ({"l2": -1.0}, "l2: expected a finite number from 0, found -1.0"),
         ({"l1": "a"}, "l1: expected a finite number from 0, found 'a'"),
@@ -267,15 +322,27 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"delta": 1e-310}, "delta: expected at least 2.2e-308"),
         ({"epsilon": 10**400}, "epsilon: expected a positive number or inf"),
         ({"epsilon": np.eye(2)}, r"epsilon: expected .*, found array\(\[\[1"),
-        ({"delta": pd.Series([0.1, 0.2])}, "delta: expected .*, found 0 0.1 1 0.2"),
+        (
+            {"delta": pd.Series([0.1, 0.2])},
+            "delta: expected .*, found 0 0.1 1 0.2",
+        ),
         ({"l1": np.zeros((2, 2))}, "l1: expected a finite number"),
         ({"l2": np.inf}, "l2: expected a finite number from 0, found inf"),
         ({"epsilon": 5e-324}, "epsilon: expected at least 1e-300"),
         ({"release": np.zeros(2)}, "release: expected True or False"),
         ({"solver": pd.DataFrame([1, 2])}, "solver: expected a name"),
-        ({"solver": "dp_gd", "setting": {"clip": np.inf}}, "clip: expected a finite"),
-        ({"loss": np.array(["huber", "huber"])}, "loss: expected one of huber"),
-        ({"fit_intercept": np.array([True, False])}, "fit_intercept: expected True"),
+        (
+            {"solver": "dp_gd", "setting": {"clip": np.inf}},
+            "clip: expected a finite",
+        ),
+        (
+            {"loss": np.array(["huber", "huber"])},
+            "loss: expected one of huber",
+        ),
+        (
+            {"fit_intercept": np.array([True, False])},
+            "fit_intercept: expected True",
+        ),
         *(
             ({"bounds": ends}, "^bounds: .*expected")
             for ends in (
@@ -293,7 +360,10 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ),
         ({"label_bounds": ()}, "label_bounds: expected .*, found ()"),
         ({"solver": "dp_gd", "setting": {1: 2}}, "setting 1: expected one of"),
-        ({"release": True, "solver": "dp_gd", "epsilon": 100}, "epsilon: .* at most"),
+        (
+            {"release": True, "solver": "dp_gd", "epsilon": 100},
+            "epsilon: .* at most",
+        ),
         *(
             (
                 {"solver": solver, "setting": {"steps": steps}},
@@ -306,10 +376,19 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
             for steps, kind in zip((1.5, "10", True), kinds, strict=True)
         ),
         ({"solver": "fw"}, "solver fw: .* adds no noise; expected one of"),
-        ({"fit_intercept": "no"}, "fit_intercept: expected True or False, found 'no'"),
+        (
+            {"fit_intercept": "no"},
+            "fit_intercept: expected True or False, found 'no'",
+        ),
         ({"release": "no"}, "release: expected True or False, found 'no'"),
-        ({"solver": "dp_cd", "setting": 5}, "setting: expected values by name"),
-        ({"setting": {"step": 1}}, "setting: expected with a solver that is named"),
+        (
+            {"solver": "dp_cd", "setting": 5},
+            "setting: expected values by name",
+        ),
+        (
+            {"setting": {"step": 1}},
+            "setting: expected with a solver that is named",
+        ),
         ({"bounds": (1, 0)}, "bounds: expected low <= high"),
         ({"bounds": ([0, 1], 2)}, "bounds: expected"),
         ({"bounds": [(0, 1), (0, 1)]}, "a list of 3 such pairs"),
@@ -318,7 +397,10 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"bounds": (0, "a")}, "bounds: expected"),
         ({"label_bounds": (0, np.inf)}, "label_bounds: expected"),
         ({"solver": "dp_cd", "setting": {"stpe": 1}}, r"did you mean step\?"),
-        ({"solver": "dp_gd", "setting": {"momentum": 1.0}}, "momentum: expected in"),
+        (
+            {"solver": "dp_gd", "setting": {"momentum": 1.0}},
+            "momentum: expected in",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(data, given, said):
@@ -330,7 +412,9 @@ def test_what_makes_no_sense_is_refused(data, given, said):
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(("x", "label"), [(np.nan, 1.0), (2.0, 7.0),
                                           (2.0, np.nan), (np.inf, 7.0)])  # fmt: skip
-def test_a_record_outside_the_domain_counts_as_one_in_the_middle(data, make, x, label):
+def test_a_record_outside_the_domain_counts_as_one_in_the_middle(
+    data, make, x, label
+):
     """It neither raises nor warns, and the fit is the same to the bit."""
     X, y = data
     y = np.where(y > 0, 1.0, 0.0)
@@ -338,7 +422,9 @@ def test_a_record_outside_the_domain_counts_as_one_in_the_middle(data, make, x, 
     def fitted(row, label, other):
         X[5], y[5] = row, label
         plain = {"solver": "dp_gd", "random_state": 0, **RANGES}
-        found = [DPClassifier(classes=(0, 1), **plain).fit(make(X), y).coef_.ravel()]
+        found = [
+            DPClassifier(classes=(0, 1), **plain).fit(make(X), y).coef_.ravel()
+        ]
         y[5] = other
         if label != 7.0:
             model = DPRegressor(label_bounds=(0, 1), **plain)
@@ -352,7 +438,9 @@ def test_a_record_outside_the_domain_counts_as_one_in_the_middle(data, make, x, 
 
 def test_what_is_no_target_is_refused(data):
     X, _ = data
-    with pytest.raises(ValueError, match="classes: expected two labels or more that"):
+    with pytest.raises(
+        ValueError, match="classes: expected two labels or more that"
+    ):
         DPClassifier(classes=(1, 1), **RANGES).fit(X, np.arange(300) % 3)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         DPClassifier().predict(X)
@@ -369,15 +457,21 @@ def test_all_that_is_not_declared_is_asked_for_at_once(data):
     with pytest.raises(ValueError, match="not from these data") as found:
         DPRegressor().fit(frame, y)
     assert f"{wanted}, and label_bounds=(low, high)" in str(found.value)
-    with pytest.raises(ValueError, match=r"Declare classes=\(first, second, ...\)$"):
+    with pytest.raises(
+        ValueError, match=r"Declare classes=\(first, second, ...\)$"
+    ):
         DPClassifier(**RANGES).fit(frame, y > 0)
     with pytest.raises(ValueError, match="found neither") as found:
         dperm.fit(frame, y)
-    assert wanted in str(found.value) and "label_bounds=(low, high)" in str(found.value)
+    assert wanted in str(found.value) and "label_bounds=(low, high)" in str(
+        found.value
+    )
     with pytest.raises(ValueError, match=r"found classes and label_bounds$"):
         dperm.fit(X, y, classes=(0, 1), **WHOLE)
     ends = {"age": (0, 1), "Size": (0, 1)}
-    with pytest.raises(ValueError, match="range of size, it's; no column Size") as on:
+    with pytest.raises(
+        ValueError, match="range of size, it's; no column Size"
+    ) as on:
         DPRegressor(bounds=ends, label_bounds=(0, 1)).fit(frame, y)
     assert wanted in str(on.value)
 
@@ -387,7 +481,9 @@ def test_all_that_is_not_declared_is_asked_for_at_once(data):
     (9, 1e-3, "X: 9 records, expected 10 or more"),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("error")
-def test_what_is_weak_is_warned_of_whatever_the_data_are(data, rows, delta, said):
+def test_what_is_weak_is_warned_of_whatever_the_data_are(
+    data, rows, delta, said
+):
     """The same words for other data of the same shape, and none without a reason."""
     X, y = data[0][:rows], data[1][:rows]
     plain = {"random_state": 0, **WHOLE}
@@ -401,7 +497,9 @@ def test_what_is_weak_is_warned_of_whatever_the_data_are(data, rows, delta, said
 def test_a_run_that_diverged_is_told_and_zero(data):
     far = {"passes": 300, "step": 1e6, "clip": 1e300}
     with pytest.warns(RuntimeWarning, match="diverged"):
-        model = DPRegressor("dp_cd", setting=far, random_state=0, **WHOLE).fit(*data)
+        model = DPRegressor("dp_cd", setting=far, random_state=0, **WHOLE).fit(
+            *data
+        )
     assert (model.coef_ == 0).all()
 
 
@@ -419,7 +517,9 @@ def test_ranges_move_and_scale_as_declared(data):
     two = DPRegressor(bounds=moved, label_bounds=(-39, 41), **fixed)
     two.fit(a * X + b, 2 * y + 1)
     assert two.coef_ * a == pytest.approx(2 * one.coef_, rel=1e-3)
-    assert two.predict(a * X + b) == pytest.approx(2 * one.predict(X) + 1, rel=1e-3)
+    assert two.predict(a * X + b) == pytest.approx(
+        2 * one.predict(X) + 1, rel=1e-3
+    )
     names = dict(zip("abc", zip(*moved, strict=True), strict=True))
     three = DPRegressor(bounds=names, label_bounds=(-39, 41), **fixed)
     three.fit(pd.DataFrame(a * X + b, columns=list("abc")), 2 * y + 1)
@@ -477,7 +577,9 @@ def test_where_the_first_method_cannot_it_is_the_next():
 def test_classes_share_one_epsilon(data):
     X, y = data
     classes = np.digitize(y, [-1.0, 1.0])
-    model = DPClassifier(epsilon=2.0, classes=(0, 1, 2), random_state=0, **RANGES)
+    model = DPClassifier(
+        epsilon=2.0, classes=(0, 1, 2), random_state=0, **RANGES
+    )
     cost = model.fit(X, classes).epsilon_
     two = DPClassifier(model.solver_, epsilon=2.0, **SIGNS).fit(X, classes > 1)
     alone = len(two.epsilon_.ledger.events) - 1
@@ -492,8 +594,12 @@ def test_a_method_whose_steps_are_counted_by_the_data_is_refused(data):
     X, y = data
     many = np.tile(X, 2)  # as many columns as it has blocks
     for one in (many, np.where(many > 2, 1e300, many)):
-        model = DPRegressor("dp_skgd_blocks2_importance", random_state=0, **WHOLE)
-        with pytest.raises(ValueError, match="its number of steps follows from"):
+        model = DPRegressor(
+            "dp_skgd_blocks2_importance", random_state=0, **WHOLE
+        )
+        with pytest.raises(
+            ValueError, match="its number of steps follows from"
+        ):
             model.fit(one, y)
     options = {"blocks": 4, "probabilities": "importance"}
     own = methods.configured("mine", "dp_skgd", options)
@@ -509,7 +615,9 @@ def test_classes_or_a_range_of_labels_decide_what_is_fitted(data):
     """Whatever the labels are: two numbers may be either."""
     X, y = data
     signs = np.sign(y)
-    assert isinstance(dperm.fit(X, signs, classes=(-1, 1), **RANGES), DPClassifier)
+    assert isinstance(
+        dperm.fit(X, signs, classes=(-1, 1), **RANGES), DPClassifier
+    )
     words = np.array(["a", "b", "c"])[np.digitize(y, [-1.0, 1.0])]
     three = dperm.fit(X, words, classes=("a", "b", "c"), **RANGES)
     assert three.coef_.shape == (3, 3) and three.solver_ == "dp_gram"
@@ -540,7 +648,9 @@ def test_a_fit_holds_at_most_two_copies_of_its_records(labels):
         ("moments", "label_bounds"),
     ],
 )
-def test_what_is_done_in_place_has_the_bits_of_copies(solver, labels, monkeypatch):
+def test_what_is_done_in_place_has_the_bits_of_copies(
+    solver, labels, monkeypatch
+):
     """Of records whose norms are beyond the clip."""
     X = np.random.default_rng(0).standard_t(2, (400, 3)).clip(-50, 50)
     y = np.where(X[:, 0] > 0, 1.0, -1.0)

@@ -15,16 +15,25 @@ from dperm.privacy.events import SMOOTHNESS, Gaussian, Ledger, N
 from dperm.problems.losses import bounded
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import build
-from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
+from dperm.solvers.scales import (
+    column_scales,
+    declared,
+    is_declared,
+    label_scale,
+)
 
 EVENT = Gaussian(1.0, 4.0, 3, "", "")
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_noise_is_the_least_that_meets_a_target_and_the_cost_is_said(delta):
-    exact = from_gaussian_mechanism(4.0 / 3**0.5, value_discretization_interval=1e-5)
+    exact = from_gaussian_mechanism(
+        4.0 / 3**0.5, value_discretization_interval=1e-5
+    )
     epsilon = exact.get_epsilon_for_delta(delta)
-    found = calibrated(lambda z: Ledger((replace(EVENT, scale=z),)), epsilon, delta)
+    found = calibrated(
+        lambda z: Ledger((replace(EVENT, scale=z),)), epsilon, delta
+    )
     assert found.noise_multiplier == pytest.approx(4.0, rel=1e-3)
     one = Guarantee(found.ledger, delta, (N,), found.true_epsilon)
     assert one.high <= epsilon
@@ -35,7 +44,9 @@ def test_what_is_public_is_said():
     ledger = Ledger((EVENT,), given=(N,))
     assert Guarantee(ledger, 1e-6, (N,), 1.0).unconditional
     read = Guarantee(ledger, 1e-6, (N, SMOOTHNESS), 1.0)
-    assert not read.unconditional and str(read).endswith(f"given {N}, {SMOOTHNESS}")
+    assert not read.unconditional and str(read).endswith(
+        f"given {N}, {SMOOTHNESS}"
+    )
 
 
 def test_noise_is_found_again_where_other_releases_look_alike_at_first():
@@ -47,7 +58,9 @@ def test_noise_is_found_again_where_other_releases_look_alike_at_first():
         )
 
     one, four = (calibrated(releases(count), 0.5, 1e-6) for count in (1, 4))
-    assert four.noise_multiplier == pytest.approx(2 * one.noise_multiplier, rel=1e-6)
+    assert four.noise_multiplier == pytest.approx(
+        2 * one.noise_multiplier, rel=1e-6
+    )
     assert calibrated(releases(4), 0.5, 1e-6) is four
     for found in (one, four):
         assert true_epsilon(found.ledger, 1e-6) <= 0.5
@@ -57,12 +70,24 @@ def test_noise_is_found_again_where_other_releases_look_alike_at_first():
 @pytest.mark.parametrize("make", [np.asarray, sparse.csc_array])
 def test_declared_constants_are_what_was_declared(loss, make):
     """Whatever the records: also those of clips in units of them."""
-    scales, label, rng = np.array([0.5, 2.0, 1.0]), 3.0, np.random.default_rng(0)
+    scales, label, rng = (
+        np.array([0.5, 2.0, 1.0]),
+        3.0,
+        np.random.default_rng(0),
+    )
     clips = []
     for size in (1e-3, 1.0, 1e3):
         X = np.array(size * rng.standard_normal((30, 2)))
         y = np.sign(X[:, 0]) if loss in SIGNED else 10 * X[:, 0]
-        given = ("a", with_constant(make(X), 1.0), y, loss, Penalty(), 1.0, 1e-5)
+        given = (
+            "a",
+            with_constant(make(X), 1.0),
+            y,
+            loss,
+            Penalty(),
+            1.0,
+            1e-5,
+        )
         problem = declared(build(*given), scales, label)
         assert is_declared(problem) and problem.given == (N,)
         assert column_scales(problem) == pytest.approx(scales)
@@ -86,6 +111,8 @@ def test_what_other_data_declare_is_read_off_them():
         for _ in range(2)
     )  # fmt: skip
     second = replace(second, public=first)
-    assert not is_declared(second) and label_scale(second) == label_scale(first)
+    assert not is_declared(second) and label_scale(second) == label_scale(
+        first
+    )
     on = method("dp_gd").on(second)
     assert {SMOOTHNESS} < {*on.public_information(on.ledger({}, 1.0))}

@@ -33,7 +33,9 @@ def test_a_run_that_is_followed_ends_where_its_weights_are(name, loss):
     assert not np.array_equal(found, on.weights(*given, 4))
     with on.start(*given, streams(3)) as run:
         seen = [*run.releases()]
-        assert len(seen) >= sum(event.count for event in on.ledger(*given).events)
+        assert len(seen) >= sum(
+            event.count for event in on.ledger(*given).events
+        )
         assert np.allclose(run.weights[0], found, rtol=1e-12)
 
 
@@ -49,7 +51,9 @@ def test_declared_scales_are_in_no_guarantee(name, loss):
             assert given[0] == "n" and bool(moving) is known
             real = known and loss == "least_squares"
             assert ("root mean square of labels" in given) is real
-            if SETTINGS[name] is BATCHED:  # whose clips are in units of the scales
+            if (
+                SETTINGS[name] is BATCHED
+            ):  # whose clips are in units of the scales
                 assert ("coordinate smoothness M_j" in given) is known
 
 
@@ -57,8 +61,12 @@ def test_clips_are_in_units_of_public_scales():
     problem = make_problem("least_squares")
     S = np.sqrt((problem.A**2).mean(axis=0))
     label = np.sqrt((problem.offset**2).mean())
-    assert methods.clip_unit(problem) == pytest.approx(label * np.sqrt((S**2).sum()))
-    assert methods.clip_unit(declared(problem)) == pytest.approx(np.sqrt(problem.p))
+    assert methods.clip_unit(problem) == pytest.approx(
+        label * np.sqrt((S**2).sum())
+    )
+    assert methods.clip_unit(declared(problem)) == pytest.approx(
+        np.sqrt(problem.p)
+    )
 
 
 def test_frank_wolfe_runs_with_the_noise_of_its_ledger(monkeypatch):
@@ -69,7 +77,9 @@ def test_frank_wolfe_runs_with_the_noise_of_its_ledger(monkeypatch):
     monkeypatch.setattr(noise, lambda *given: handed.append(given))
     with pytest.raises(AttributeError):  # a run without noise
         on.weights(SETTINGS["dp_fw"], 2.0, 0)
-    assert handed == [(ledger, ledger.events[0].scale, 0)]  # it sends no features
+    assert handed == [
+        (ledger, ledger.events[0].scale, 0)
+    ]  # it sends no features
 
 
 def test_a_gap_says_why():
@@ -88,7 +98,9 @@ def test_a_method_without_grid_takes_that_of_its_like():
         assert (one.grid, one.default) == (other.grid, other.default)
 
 
-def test_a_grid_of_a_modules_own_is_completed_by_the_default_of_its_like(monkeypatch):
+def test_a_grid_of_a_modules_own_is_completed_by_the_default_of_its_like(
+    monkeypatch,
+):
     usual = methods.method("dp_cd").default
     module = registry.load("dp_cd_priv")
     monkeypatch.setattr(module, "GRID", {"step": [0.1, 1]}, raising=False)

@@ -12,7 +12,9 @@ from dperm.estimators.audited import mechanisms
 from dperm.estimators.ranges import Ranges
 from dperm.solvers.full_batch.secret import UndeclaredError
 
-pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")  # the audit's few
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:X. 8 records"
+)  # the audit's few
 
 K = 3
 ENDS = np.array([-1.0, 0.0, 50.0]), np.array([1.0, 1e6, 51.0])
@@ -26,7 +28,11 @@ def silent(scale, size):
 @pytest.mark.parametrize(
     ("one", "most", "make"),
     [
-        (CENTRED, 2 * K**0.5, np.asarray),  # sparse zeros stay zeros, not centred
+        (
+            CENTRED,
+            2 * K**0.5,
+            np.asarray,
+        ),  # sparse zeros stay zeros, not centred
         (FREE, 1.6 * K**0.5, np.asarray),
         (FREE, 1.6 * K**0.5, sparse.csc_array),
     ],
@@ -34,9 +40,13 @@ def silent(scale, size):
 def test_no_record_moves_the_sums_by_more_and_some_do(one, most, make):
     rng = np.random.default_rng(0)
     inside = rng.uniform(-1.5, 1.5, (2000, K)) * one.half + one.middle
-    corners = np.vstack((one.low, one.high, one.middle, [1e300] * K, [-np.inf] * K))
+    corners = np.vstack(
+        (one.low, one.high, one.middle, [1e300] * K, [-np.inf] * K)
+    )
     every = np.vstack((inside, corners))
-    found = [ranges.sums(one.unit(make(row[None])), one.centred) for row in every]
+    found = [
+        ranges.sums(one.unit(make(row[None])), one.centred) for row in every
+    ]
     moved = [np.linalg.norm(a - b) for a in found[-5:] for b in found]
     assert most * (1 - 1e-9) < max(moved) <= most * (1 + 1e-12)
     (event,) = ranges.ledger([one], 1000, 1.0, 1e-6).events
@@ -53,7 +63,9 @@ def test_where_noise_is_large_means_and_deviations_are_the_usual_ones():
 
 
 @pytest.mark.parametrize(("is_real", "heavy"), [(True, 64), (False, 16)])
-def test_a_label_weighs_as_much_as_twice_or_half_of_the_columns(is_real, heavy):
+def test_a_label_weighs_as_much_as_twice_or_half_of_the_columns(
+    is_real, heavy
+):
     label = ranges.of_label(-3.0, 5.0, True, 32, is_real)
     assert label.weight**2 == pytest.approx(heavy) and label.middle == 1.0
     columns = Ranges(np.zeros(32), np.ones(32), True)
@@ -80,9 +92,13 @@ def test_without_noise_means_and_deviations_are_those_of_the_data():
     rng = np.random.default_rng(1)
     X = rng.uniform(0.2, 0.6, (500, K)) * (ENDS[1] - ENDS[0]) + ENDS[0]
     given = ranges.stated([CENTRED], 0.0)
-    (found,), noisy = ranges.released([CENTRED], [CENTRED.unit(X)], given, silent)
+    (found,), noisy = ranges.released(
+        [CENTRED], [CENTRED.unit(X)], given, silent
+    )
     assert found.centre == pytest.approx(X.mean(axis=0))
-    assert found.scale == pytest.approx(X.std(axis=0)) and noisy.shape == (2 * K,)
+    assert found.scale == pytest.approx(X.std(axis=0)) and noisy.shape == (
+        2 * K,
+    )
     seen = found.standard(found.unit(X))
     assert seen == pytest.approx((X - X.mean(axis=0)) / X.std(axis=0))
     given = ranges.stated([FREE], 0.0)
@@ -130,8 +146,14 @@ SAID = [  # bounds, columns, the ends that they mean
     (([0, 2], [1, 3]), ["a", "b"], TWO),
     ((np.array([0, 2]), np.array([1, 3])), ["a", "b"], TWO),
     ({"b": (2, 3), "a": (0, 1)}, ["a", "b"], TWO),
-    *((make([(0, 1), (2, 3), (4, 5)]), 3, THREE) for make in (np.array, tuple, list)),
-    *((make((0, 1)), 5, ([0] * 5, [1] * 5)) for make in (np.array, tuple, list)),
+    *(
+        (make([(0, 1), (2, 3), (4, 5)]), 3, THREE)
+        for make in (np.array, tuple, list)
+    ),
+    *(
+        (make((0, 1)), 5, ([0] * 5, [1] * 5))
+        for make in (np.array, tuple, list)
+    ),
 ]
 
 
@@ -155,7 +177,9 @@ def test_what_has_names_is_read_by_them_or_refused(bounds):
     found = ranges.declared("bounds", bounds, ["a", "b"], True, False)
     assert (found.low.tolist(), found.high.tolist()) == TWO
     for columns in (["a", "c"], 2):
-        with pytest.raises(ValueError, match=r"bounds: .*no (names|range|column)"):
+        with pytest.raises(
+            ValueError, match=r"bounds: .*no (names|range|column)"
+        ):
             ranges.declared("bounds", bounds, columns, True, False)
 
 
@@ -172,7 +196,9 @@ NO_RANGE = [  # bounds, columns, what is said
 
 
 @pytest.mark.parametrize(("bounds", "columns", "said"), NO_RANGE)
-def test_what_is_no_range_or_may_be_two_things_is_refused(bounds, columns, said):
+def test_what_is_no_range_or_may_be_two_things_is_refused(
+    bounds, columns, said
+):
     with pytest.raises(ValueError, match=said):
         ranges.declared("bounds", bounds, columns, True, False)
 
@@ -182,13 +208,19 @@ def test_the_audit_replays_the_sums_and_sees_what_is_wrong(slip, monkeypatch):
     real, drawn = ranges.sums, ranges.released
 
     def quiet(every, ts, given, normal):
-        return drawn(every, ts, given, lambda scale, size: normal(scale / 2, size))
+        return drawn(
+            every, ts, given, lambda scale, size: normal(scale / 2, size)
+        )
 
     if slip == "counted twice":
-        monkeypatch.setattr(ranges, "sums", lambda t, centred: 2 * real(t, centred))
+        monkeypatch.setattr(
+            ranges, "sums", lambda t, centred: 2 * real(t, centred)
+        )
     elif slip:
         monkeypatch.setattr(ranges, "released", quiet)
-    (m,) = [one for one in mechanisms("dp_gd") if one.name == "DPRegressor(dp_gd)"]
+    (m,) = [
+        one for one in mechanisms("dp_gd") if one.name == "DPRegressor(dp_gd)"
+    ]
     audit = Audit(m, neighbours=4)
     assert audit.sensitivity().caught == bool(slip)
     assert not audit.count().caught

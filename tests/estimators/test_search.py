@@ -13,7 +13,12 @@ from conftest import make_problem
 from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
 from dperm.estimators import search
 from dperm.estimators.methods import method
-from dperm.estimators.search import clipped_loss, loss_bound, score_event, scored
+from dperm.estimators.search import (
+    clipped_loss,
+    loss_bound,
+    score_event,
+    scored,
+)
 from dperm.privacy.accountants.tight import gaussian_epsilon
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.noise import gaussian, listening, streams
@@ -45,7 +50,9 @@ def test_the_whole_search_costs_its_epsilon(monkeypatch):
     monkeypatch.setattr(search, "scored", listening)
     found = searched(epsilon=2.0)
     cost = found.epsilon_
-    assert 1.9 < cost.high <= 2.0 and cost.delta == 4e-6 and cost.given == ("n",)
+    assert (
+        1.9 < cost.high <= 2.0 and cost.delta == 4e-6 and cost.given == ("n",)
+    )
     sums = found.best_estimator_.epsilon_.ledger.events[0]
     assert sums.unit.startswith("2 sqrt(k)")
     first = true_epsilon(search.Ledger((sums,)), 2e-6)
@@ -85,13 +92,17 @@ def test_the_data_have_no_say_in_what_is_run(monkeypatch):
     """Points and seeds of all runs are the same on a data set with one other record."""
     monkeypatch.setattr(search, "scored", lambda on, *drawn: made.append(str(drawn))
                         or (0.0, np.zeros(2)))  # fmt: skip
-    model = DPRegressor(bounds=(-9, 9), label_bounds=(-3, 3), fit_intercept=False)
+    model = DPRegressor(
+        bounds=(-9, 9), label_bounds=(-3, 3), fit_intercept=False
+    )
     other, every = X.copy(), []
     other[0] = 9.0
     for data in (X, other):
         made = []
         for seed in range(20):
-            PrivateSearch(model, GRID, epsilon=2.0, random_state=seed).fit(data, Y)
+            PrivateSearch(model, GRID, epsilon=2.0, random_state=seed).fit(
+                data, Y
+            )
         every.append(made)
     assert every[0] == every[1] and len(every[0]) > 20
 
@@ -107,7 +118,10 @@ def test_runs_have_an_order_though_a_loss_is_no_number(monkeypatch, bad):
 
 
 def test_types_of_columns_are_named():
-    frame, ends = pd.DataFrame(X, columns=["a", "b"]), {"a": (-1, 1), "b": (-1, 1)}
+    frame, ends = (
+        pd.DataFrame(X, columns=["a", "b"]),
+        {"a": (-1, 1), "b": (-1, 1)},
+    )
     for bounds in ((-1, 1), ends):
         model = DPRegressor("dp_gd", **{**ENDS, "bounds": bounds})
         found = searched({"l2": [0.1]}, model, frame)
@@ -166,7 +180,9 @@ def test_no_record_moves_a_score_by_more(loss):
     W = np.array([np.full(base.p, size) for size in SIZES])
     W = np.concatenate([W, W * [1, 0, -1, 0, 1], np.eye(base.p)])
     found = []
-    for x, label in itertools.product(SIZES, SIZES if base.offset.any() else [0.0]):
+    for x, label in itertools.product(
+        SIZES, SIZES if base.offset.any() else [0.0]
+    ):
         A, offset = base.A.copy(order="F"), base.offset.copy()
         A[0], offset[0] = x, label
         one = replace(base, A=A, offset=offset, public=base)
@@ -187,7 +203,9 @@ def test_a_score_is_the_clipped_loss_with_the_noise_that_is_priced(name):
     """A run draws as many numbers as its ledger has, and one more, none twice."""
     problem = make_problem("logistic", "l2", n=300)
     on = method(name).on(problem)
-    setting = {"passes": 2, "step": 1.0, "clip": 1.0} if name == "dp_cd" else {}
+    setting = (
+        {"passes": 2, "step": 1.0, "clip": 1.0} if name == "dp_cd" else {}
+    )
     numbers = []
 
     def listen(law, unit, order):
@@ -201,7 +219,9 @@ def test_a_score_is_the_clipped_loss_with_the_noise_that_is_priced(name):
     plain = clipped_loss(problem, most, w)
     scale = score_event(0.2, problem.delta).scale * most / problem.n
     noise = streams(6).noise.standard_normal()
-    assert loss == pytest.approx(plain + scale * noise) and noise == numbers[-1]
+    assert (
+        loss == pytest.approx(plain + scale * noise) and noise == numbers[-1]
+    )
     width = 1 if name == "dp_cd" else problem.p
     count = sum(event.count for event in on.ledger(setting, 2.0).events)
     assert len(numbers) == len({*numbers}) == width * count + 1

@@ -68,7 +68,9 @@ def test_no_cast_of_a_record_warns():
     odd = pd.Series(X[:, 0], dtype=object)
     odd.iat[0] = np.complex128(1j)
     with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")  # an error would be a number that is missing
+        warnings.simplefilter(
+            "always"
+        )  # an error would be a number that is missing
         regressor().fit(X, odd.to_numpy())
     assert not heard
 
@@ -77,13 +79,21 @@ COMPLEX = np.full((N, 2), 7 + 1j)
 REFUSED = [  # X, y or all kinds of it, what is said
     (np.full((N, 2), "Jane 7"), None, "X: expected an array of numbers"),
     (np.full((N, 2), b"7"), None, "X: expected an array of numbers"),
-    (np.full((N, 2), 7, dtype="M8[s]"), None, "X: expected an array of numbers"),
+    (
+        np.full((N, 2), 7, dtype="M8[s]"),
+        None,
+        "X: expected an array of numbers",
+    ),
     (np.full(N, 7.5), None, "Reshape your data"),
     (COMPLEX, None, "X: expected real numbers"),
     (sparse.csr_array(COMPLEX), None, "X: expected real numbers"),
     (pd.DataFrame(COMPLEX), None, "X: expected columns of numbers"),
     (X, np.full(N, "Jane 7"), "y: expected an array of numbers"),
-    (X, pd.Series([7.5, *[1.0] * (N - 2), 1 + 2j]), "y: expected real numbers"),
+    (
+        X,
+        pd.Series([7.5, *[1.0] * (N - 2), 1 + 2j]),
+        "y: expected real numbers",
+    ),
 ]
 
 
@@ -102,7 +112,10 @@ def test_a_budget_names_all_that_its_fits_take_as_public():
     with dperm.Budget(10.0, 0.1) as budget:
         model.fit(X, Y)
     assert EXACT_MINIMA in budget.given
-    assert budget.spent_epsilon == pytest.approx(5.0) and budget.spent_delta == 1e-6
+    assert (
+        budget.spent_epsilon == pytest.approx(5.0)
+        and budget.spent_delta == 1e-6
+    )
 
 
 @pytest.mark.parametrize("classes", [(0, 1), ("0", "1"), (False, True)])
@@ -150,16 +163,24 @@ def test_an_entry_of_any_kind_is_a_record_of_zeros(odd):
 @pytest.mark.parametrize("make", ["list", "array of objects", "series"])
 def test_a_label_of_any_kind_is_a_record_of_zeros(odd, make):
     """NumPy makes texts of all labels of a list with one, none of a declared class."""
-    for labels, gap, model in ((Y, 2, classifier()), (X[:, 0], np.nan, regressor())):
+    for labels, gap, model in (
+        (Y, 2, classifier()),
+        (X[:, 0], np.nan, regressor()),
+    ):
         y = np.empty(N, dtype=object)
         y[0], y[1:] = odd, labels[1:]
-        given = {"list": y.tolist(), "series": pd.Series(y, dtype=object)}.get(make, y)
+        given = {"list": y.tolist(), "series": pd.Series(y, dtype=object)}.get(
+            make, y
+        )
         found = model.fit(X, given).coef_
-        assert np.array_equal(found, model.fit(X, np.append(gap, labels[1:])).coef_)
+        assert np.array_equal(
+            found, model.fit(X, np.append(gap, labels[1:])).coef_
+        )
 
 
 @pytest.mark.parametrize(
-    "classes", [(0, 2**53), (0, 2**53 + 1), (-(2**60), 1), ("0", str(2**53 + 1))]
+    "classes",
+    [(0, 2**53), (0, 2**53 + 1), (-(2**60), 1), ("0", str(2**53 + 1))],
 )
 def test_classes_that_doubles_may_merge_are_refused(classes):
     """One missing label turns an array of whole numbers into one of doubles."""
@@ -182,7 +203,12 @@ DOUBTS = [  # X, y, what is declared, and what the released sums show
     (MANY, SIDES, {"classes": ("no", "yes")}, ""),
     (MANY, SIDES, {"classes": ("no", "yes"), "fit_intercept": False}, ""),
     (MANY / 3, MANY[:, 0], {"label_bounds": (-1, 1)}, ""),
-    (MANY[:40], SIDES[:40], {"classes": ("No", "Yes")}, ""),  # hidden by the noise
+    (
+        MANY[:40],
+        SIDES[:40],
+        {"classes": ("No", "Yes")},
+        "",
+    ),  # hidden by the noise
 ]
 
 
@@ -199,7 +225,9 @@ def test_released_sums_tell_that_records_hold_nothing(X, y, declared, name):
 def test_an_ensemble_of_words_is_refused_and_one_of_codes_fitted():
     how = {"bounds": (-1, 1), "delta": 1e-5}
     words = dperm.DPClassifier("dp_gd", classes=("no", "yes"), **how)
-    with pytest.raises(ValueError, match=r"words .'no', 'yes'.*numbers .int64"):
+    with pytest.raises(
+        ValueError, match=r"words .'no', 'yes'.*numbers .int64"
+    ):
         BaggingClassifier(words, n_estimators=2).fit(MANY, SIDES)
     codes = dperm.DPClassifier("dp_gd", classes=(0, 1), **how)
     ensemble = BaggingClassifier(codes, n_estimators=2, random_state=0)
@@ -209,13 +237,17 @@ def test_an_ensemble_of_words_is_refused_and_one_of_codes_fitted():
 def test_a_column_has_a_pair_of_ends():
     frame = pd.DataFrame(X, columns=["a", "b"])
     for pair in (1, (1,), (0, 1, 2), {"low": 0, "high": 1}, "01"):
-        with pytest.raises(ValueError, match=r"bounds: expected a pair .* for b"):
+        with pytest.raises(
+            ValueError, match=r"bounds: expected a pair .* for b"
+        ):
             classifier(bounds={"a": (0, 1), "b": pair}).fit(frame, Y)
 
 
 @pytest.mark.parametrize("labels", [(0, "a"), [True, "a"], [1.5, b"a"]])
 def test_classes_are_of_one_kind(labels):
-    with pytest.raises(ValueError, match=r"^classes: expected labels of one kind"):
+    with pytest.raises(
+        ValueError, match=r"^classes: expected labels of one kind"
+    ):
         classifier(classes=labels).fit(X, Y)
 
 
@@ -225,26 +257,38 @@ def test_rows_without_a_common_width_are_refused():
         classifier().fit(rows, Y)
 
 
-@pytest.mark.parametrize("solver", ["objective_perturbation", "approximate_minima"])
+@pytest.mark.parametrize(
+    "solver", ["objective_perturbation", "approximate_minima"]
+)
 def test_no_hessian_is_made_of_many_columns(solver):
-    wide = sparse.random(N, 100_000, density=1e-5, format="csc", random_state=0)
-    with pytest.raises(ValueError, match="100001 x 100001 matrix: 5000 features"):
+    wide = sparse.random(
+        N, 100_000, density=1e-5, format="csc", random_state=0
+    )
+    with pytest.raises(
+        ValueError, match="100001 x 100001 matrix: 5000 features"
+    ):
         classifier(solver).fit(wide, Y)
     assert classifier("auto").fit(wide, Y).solver_ == "dp_gd"
 
 
 def test_objective_perturbation_without_noise_needs_a_ridge():
-    with pytest.raises(ValueError, match="cannot do this: epsilon=inf needs l2"):
+    with pytest.raises(
+        ValueError, match="cannot do this: epsilon=inf needs l2"
+    ):
         classifier("objective_perturbation", epsilon=np.inf, l2=0.0).fit(X, Y)
     model = classifier("auto", epsilon=np.inf, l2=0.0).fit(X, Y)
     assert model.solver_ == "dp_gram" and np.isfinite(model.coef_).all()
 
 
 def test_lengths_that_differ_name_y():
-    with pytest.raises(ValueError, match=r"^y: expected a label for each of the 400"):
+    with pytest.raises(
+        ValueError, match=r"^y: expected a label for each of the 400"
+    ):
         classifier().fit(X, Y[:5])
 
 
 def test_a_parameter_that_there_is_not_is_named():
-    with pytest.raises(TypeError, match=r"no parameter epsilom .did you mean epsilon"):
+    with pytest.raises(
+        TypeError, match=r"no parameter epsilom .did you mean epsilon"
+    ):
         dperm.fit(X, Y, epsilom=1.0, classes=(0, 1), bounds=(-1, 1))

@@ -20,7 +20,9 @@ def composed(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "SMALL_EFFORT", {"neighbours": 2, "runs": 8})
 
     def make(*overrides):
-        return compose([f"output.results={tmp_path}", "scale=smoke", *overrides])
+        return compose(
+            [f"output.results={tmp_path}", "scale=smoke", *overrides]
+        )
 
     return make
 
@@ -28,7 +30,12 @@ def composed(tmp_path, monkeypatch):
 def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
     (path,) = auditing.audit(composed("solver=dp_cd_uniform"))
     found = pd.read_csv(path)
-    assert path.parts[-4:] == ("smoke", "audit", "solvers", "dp_cd_uniform.csv")
+    assert path.parts[-4:] == (
+        "smoke",
+        "audit",
+        "solvers",
+        "dp_cd_uniform.csv",
+    )
     assert set(found.check) == set(CHECKS)
     assert set(found.subject) == {"dp_cd_uniform"}
     config = composed("product=epsilon")
@@ -41,10 +48,17 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
     assert table.reached.min() > 0.99 and "given" in table
 
 
-def test_a_solver_that_is_caught_leaves_its_table_and_ends_with_1(composed, tmp_path):
+def test_a_solver_that_is_caught_leaves_its_table_and_ends_with_1(
+    composed, tmp_path
+):
     made = CheckResult("noise", 0.0, 1.0, True, "none is drawn")
-    rows = pd.DataFrame([{"subject": "dp_cd", "calibration": "tight", **asdict(made)}])
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    rows = pd.DataFrame(
+        [{"subject": "dp_cd", "calibration": "tight", **asdict(made)}]
+    )
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(SystemExit) as ended,
+    ):
         patch.setattr(tables, "solver", lambda *_: iter([rows]))
         auditing.audit(composed("solver=dp_cd"))
     assert ended.value.code == 1
@@ -53,7 +67,9 @@ def test_a_solver_that_is_caught_leaves_its_table_and_ends_with_1(composed, tmp_
 
 def test_a_private_solver_without_a_subject_is_refused(composed, monkeypatch):
     monkeypatch.setitem(solvers.MAKERS, "batched", lambda *_: iter(()))
-    with pytest.raises(ConfigError, match="solver dp_cd: the audit has no subject"):
+    with pytest.raises(
+        ConfigError, match="solver dp_cd: the audit has no subject"
+    ):
         auditing.audit(composed("solver=dp_cd"))
 
 
@@ -62,7 +78,9 @@ def test_a_solver_that_states_no_privacy_leaves_an_empty_table(composed):
     assert path.read_text().strip() in ("", '""')
 
 
-def test_private_tuning_of_a_ledger_that_a_run_left(composed, monkeypatch, tmp_path):
+def test_private_tuning_of_a_ledger_that_a_run_left(
+    composed, monkeypatch, tmp_path
+):
     def ledger(noise):
         return Ledger((Gaussian(1.0, noise, 16, "unit", "source"),))
 
@@ -74,7 +92,9 @@ def test_private_tuning_of_a_ledger_that_a_run_left(composed, monkeypatch, tmp_p
     csv, *_ = auditing.audit(composed("product=tuning"))
     (row,) = pd.read_csv(csv).to_dict("records")
     assert row["solver"] == "dp_cd" and row["settings"] > 1
-    assert one.true_epsilon < row["renyi_epsilon"] < row["logarithmic"] < math.inf
+    assert (
+        one.true_epsilon < row["renyi_epsilon"] < row["logarithmic"] < math.inf
+    )
 
 
 def test_unknown_tables_are_refused(composed):
@@ -147,21 +167,32 @@ def test_frank_wolfe_methods_say_their_own_scales(priced, solver):
 
 
 def test_solvers_of_streams_are_refused(priced):
-    with pytest.raises(ConfigError, match="solver=noisy_sfw: it reads a stream"):
+    with pytest.raises(
+        ConfigError, match="solver=noisy_sfw: it reads a stream"
+    ):
         priced("solver=noisy_sfw")
 
 
 def test_what_a_method_refuses_has_no_price(priced):
-    with pytest.raises(ConfigError, match=r"conf/problem/breast_cancer\.yaml: "):
+    with pytest.raises(
+        ConfigError, match=r"conf/problem/breast_cancer\.yaml: "
+    ):
         priced("solver=moments", "problem=breast_cancer", passes=())
     with pytest.raises(ConfigError, match="conf/problem/"):
         priced("solver=objective_perturbation", passes=())
 
 
 @pytest.mark.parametrize("solver", ["dp_gd", "moments", "ada_ssp"])
-def test_methods_without_passes_are_priced_under_the_sound_accountant(priced, solver):
-    said, rows = priced(f"solver={solver}", "setting.noise_multiplier=1000", passes=())
+def test_methods_without_passes_are_priced_under_the_sound_accountant(
+    priced, solver
+):
+    said, rows = priced(
+        f"solver={solver}", "setting.noise_multiplier=1000", passes=()
+    )
     assert "published" not in rows and "passes" not in said
     assert float(rows["tight"][-1]) == pytest.approx(4.0, rel=1e-3)
     assert 0 < float(rows["given"][-1]) < 0.1
-    assert "Gaussian x " in said and "public {n, standardisation of columns" in said
+    assert (
+        "Gaussian x " in said
+        and "public {n, standardisation of columns" in said
+    )

@@ -38,9 +38,13 @@ def test_a_solver_that_is_caught_is_printed_and_ends_with_1(
     places, capsys, monkeypatch
 ):
     caught = FINDING | {"caught": True}
-    monkeypatch.setattr(tables, "solver", lambda *_: iter([pd.DataFrame([caught])]))
+    monkeypatch.setattr(
+        tables, "solver", lambda *_: iter([pd.DataFrame([caught])])
+    )
     noted = []
-    monkeypatch.setattr(manifest, "note", lambda _, written: noted.extend(written))
+    monkeypatch.setattr(
+        manifest, "note", lambda _, written: noted.extend(written)
+    )
     with pytest.raises(auditing.CaughtError) as ended:
         printed(capsys, "audit", "solver=dp_cd", *places)
     assert ended.value.code == 1
@@ -48,7 +52,9 @@ def test_a_solver_that_is_caught_is_printed_and_ends_with_1(
     assert noted == ended.value.written and noted[0].is_file()
 
 
-def test_a_solver_that_states_no_privacy_has_no_findings(places, capsys, monkeypatch):
+def test_a_solver_that_states_no_privacy_has_no_findings(
+    places, capsys, monkeypatch
+):
     monkeypatch.setattr(tables, "solver", lambda *_: iter(()))
     assert printed(capsys, "audit", "solver=fw", *places) == []
 

@@ -42,11 +42,15 @@ EDITS = [
 
 
 @pytest.mark.parametrize(("edit", "sweeps"), EDITS)
-def test_an_edit_of_the_configuration_makes_the_sweeps_stale(before, edit, sweeps):
+def test_an_edit_of_the_configuration_makes_the_sweeps_stale(
+    before, edit, sweeps
+):
     after = keys(edit)
     stale = {name for name in after if before[name] != after[name]}
     assert stale >= {f"sweep/dpcd/{name}" for name in sweeps}
-    assert not {name for name in stale if name.startswith(("optimum", "prepare"))}
+    assert not {
+        name for name in stale if name.startswith(("optimum", "prepare"))
+    }
 
 
 @pytest.mark.parametrize("edit", ["paper.title=other", "paper.label=other"])
@@ -59,8 +63,13 @@ def test_stored_points_carry_the_privacy_of_their_problem(configured, name):
     """A part of another epsilon is no part of the sweep."""
 
     def parts(*overrides):
-        narrow = ("paper.small_problems=[diabetes,breast_cancer]", "scale=smoke")
-        swept = stages.SweepRun(configured("paper=dpcd", *narrow, *overrides), name)
+        narrow = (
+            "paper.small_problems=[diabetes,breast_cancer]",
+            "scale=smoke",
+        )
+        swept = stages.SweepRun(
+            configured("paper=dpcd", *narrow, *overrides), name
+        )
         return {str(task.key) for task in swept.tasks()}
 
     assert not parts() & parts("problem.privacy.epsilon=1.5")
@@ -77,7 +86,8 @@ def config():
 
 def test_a_view_shows_what_its_scope_holds_and_refuses_all_else(config):
     held = Scope(
-        "a job", frozenset(["problem.diabetes.loss", "seed", "paper.runs.dp_cd"])
+        "a job",
+        frozenset(["problem.diabetes.loss", "seed", "paper.runs.dp_cd"]),
     )
     seen = view(config, "", held)
     assert seen.problem.loss == config.problem.loss
@@ -92,15 +102,21 @@ def test_a_view_shows_what_its_scope_holds_and_refuses_all_else(config):
         lambda: configuration.read("problem", "diabetes").privacy.delta,
         lambda: pickle.loads(pickle.dumps(seen)).paper.fresh,
     ):
-        refused = pytest.raises(BeyondKeyError, match=r"a job: its code reads [a-z]")
+        refused = pytest.raises(
+            BeyondKeyError, match=r"a job: its code reads [a-z]"
+        )
         with refused, scope.within(held):
             read()
 
 
 def test_a_sweep_that_reads_beyond_its_key_ends(config, monkeypatch):
     swept = stages.SweepRun(config, "theorem")
-    monkeypatch.setattr(swept, "function", lambda paper, **_: {"a": paper.claims})
-    with pytest.raises(BeyondKeyError, match=r"sweep dpcd/theorem: .*paper\.claims"):
+    monkeypatch.setattr(
+        swept, "function", lambda paper, **_: {"a": paper.claims}
+    )
+    with pytest.raises(
+        BeyondKeyError, match=r"sweep dpcd/theorem: .*paper\.claims"
+    ):
         swept.measured(swept_task(swept))
 
 
@@ -122,7 +138,9 @@ def test_a_solver_that_is_looked_up_beyond_the_key_ends_the_job():
         registry.load("dp_cd")
 
 
-def test_a_file_that_is_opened_beyond_the_key_ends_the_job(tmp_path, monkeypatch):
+def test_a_file_that_is_opened_beyond_the_key_ends_the_job(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     Path("beside.json").write_text("1")
     kept = functools.partial(trace.kept, Scope("a job", frozenset()), [], list)

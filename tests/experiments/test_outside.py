@@ -45,10 +45,14 @@ loss: least_squares
 )
 def test_nothing_outside_is_read_into_a_configuration(own, title):
     (own / "conf/problem/own.yaml").write_text(TITLE.format(title=repr(title)))
-    with pytest.raises(ConfigError, match=r"own.yaml: not .*\$.* line 3") as said:
+    with pytest.raises(
+        ConfigError, match=r"own.yaml: not .*\$.* line 3"
+    ) as said:
         compose(["problem=own"])
     assert SECRET not in str(said.value)
-    with pytest.raises(ConfigError, match=r"command line: .*problem.title") as said:
+    with pytest.raises(
+        ConfigError, match=r"command line: .*problem.title"
+    ) as said:
         compose([f'problem.title="{title}"'])
     assert SECRET not in str(said.value)
 
@@ -66,7 +70,8 @@ def levels(text, count=9):
 
 
 @pytest.mark.parametrize(
-    "text", [levels("[%s]"), levels("{<<: [%s]}"), b"a: &a [*a]", b"a: &a {b: *a}"]
+    "text",
+    [levels("[%s]"), levels("{<<: [%s]}"), b"a: &a [*a]", b"a: &a {b: *a}"],
 )
 def test_aliases_are_not_written_out_without_end(text):
     began = time.process_time()
@@ -76,7 +81,9 @@ def test_aliases_are_not_written_out_without_end(text):
 
 
 def test_a_few_aliases_are_read():
-    assert load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
+    assert (
+        load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
+    )
 
 
 # --- where it runs --------------------------------------------------------------------
@@ -109,5 +116,7 @@ def test_an_optimum_that_is_no_record_is_named(own, text):
     path.parent.mkdir(parents=True)
     path.write_text(text)
     config = compose(["problem=diabetes"])
-    with pytest.raises(ValueError, match=r"optimum.json is damaged .*: delete"):
+    with pytest.raises(
+        ValueError, match=r"optimum.json is damaged .*: delete"
+    ):
         inputs.optimum_record(config.problem, config.data)

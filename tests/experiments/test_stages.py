@@ -46,7 +46,9 @@ def test_tune_and_evaluate(configured, solver):
     config = run_for(configured, solver)
     tuned = pd.read_parquet(stages.tune(config))
     assert list(tuned.columns) == SETTING_COLUMNS
-    first, again = (tuned[tuned["replicate"] == replicate] for replicate in (0, 1))
+    first, again = (
+        tuned[tuned["replicate"] == replicate] for replicate in (0, 1)
+    )
     assert len(first) == 2 * 2 * 2 * 4  # calibrations, passes, grid
     assert len(again) == (first["status"] == "ok").sum() > 0
     assert not tuned.duplicated(IDENTITY).any()
@@ -61,7 +63,14 @@ def test_tune_and_evaluate(configured, solver):
 
 @pytest.mark.parametrize(
     ("steps", "passes", "places"),
-    [(8, 2.0, 10), (8, 5.0, 10), (8, 20.0, 20), (1, 7.0, 7), (1, 2.0, 2), (4, 0.5, 1)],
+    [
+        (8, 2.0, 10),
+        (8, 5.0, 10),
+        (8, 20.0, 20),
+        (1, 7.0, 7),
+        (1, 2.0, 2),
+        (4, 0.5, 1),
+    ],
 )
 def test_short_runs_are_watched_in_tenths(steps, passes, places):
     job = SimpleNamespace(steps=lambda count: max(1, round(count * steps)))
@@ -72,7 +81,9 @@ def test_short_runs_are_watched_in_tenths(steps, passes, places):
     assert len(counts) == places and sorted(set(counts)) == counts
 
 
-def test_another_label_reaches_rows_whose_settings_are_reused(configured, caplog):
+def test_another_label_reaches_rows_whose_settings_are_reused(
+    configured, caplog
+):
     stages.tune(configured())
     stages.evaluate(configured())
     relabelled = configured("solver.label=Other")
@@ -91,12 +102,17 @@ SPARSE = ("paper=dpgcd", "problem=sparse_small")
     [
         ("dp_cd", ()),
         ("dp_sgd", SPARSE),
-        *(pytest.param(name, (), marks=pytest.mark.long) for name in SOLVERS[1:]),
+        *(
+            pytest.param(name, (), marks=pytest.mark.long)
+            for name in SOLVERS[1:]
+        ),
         pytest.param("dp_cd", SPARSE, marks=pytest.mark.long),
         pytest.param("dp_gcd", SPARSE, marks=pytest.mark.long),
     ],
 )
-def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatch):
+def test_rows_do_not_depend_on_the_workers(
+    configured, solver, where, monkeypatch
+):
     """Nor on how tasks are cut for them, or how many run at the same time."""
     where = (*where, "scale.keep.clip=2", "scale.keep.passes=1")
     config = run_for(configured, solver, *where, results="one")
@@ -107,9 +123,13 @@ def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatc
     monkeypatch.setattr(tuning, "THREADED_SETTINGS", 1)
     for workers in (2, 2 * tuning.SHARED + 1):
         given = (*where, f"workers={workers}")
-        many = stages.solve(run_for(configured, solver, *given, results=f"{workers}"))
+        many = stages.solve(
+            run_for(configured, solver, *given, results=f"{workers}")
+        )
         for name in ("tune.parquet", "evaluate.parquet"):
-            alone, beside = (pd.read_parquet(at.with_name(name)) for at in (one, many))
+            alone, beside = (
+                pd.read_parquet(at.with_name(name)) for at in (one, many)
+            )
             pd.testing.assert_frame_equal(
                 numbers(alone), numbers(beside), check_exact=True
             )
@@ -124,7 +144,9 @@ def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
 
 
 @pytest.mark.parametrize("solver", variants(["dp_cd", "dp_sgd"], ["dp_cd"]))
-def test_a_grid_that_grows_computes_the_new_settings_only(configured, solver, caplog):
+def test_a_grid_that_grows_computes_the_new_settings_only(
+    configured, solver, caplog
+):
     clips = [1.0, 30.0, 100.0]
     before = stages.tune(with_grid(run_for(configured, solver), clips))
     before = pd.read_parquet(before)
@@ -140,7 +162,9 @@ def test_a_grid_that_grows_computes_the_new_settings_only(configured, solver, ca
     kept = before.merge(after[~new], on=IDENTITY, suffixes=("", "_after"))
     assert len(kept) == (~new).sum()
     assert kept["objective"].equals(kept["objective_after"])
-    anew = stages.tune(with_grid(run_for(configured, solver, results="anew"), larger))
+    anew = stages.tune(
+        with_grid(run_for(configured, solver, results="anew"), larger)
+    )
     pd.testing.assert_frame_equal(
         numbers(after), numbers(pd.read_parquet(anew)), check_exact=True
     )
@@ -173,10 +197,14 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
         assert found["claimed_epsilon"] <= found["target_epsilon"]
         cost = epsilon(ledger, found["delta"], found["calibration"])
         assert cost == found["claimed_epsilon"]
-        assert epsilon(ledger, found["delta"], "tight") == found["true_epsilon"]
+        assert (
+            epsilon(ledger, found["delta"], "tight") == found["true_epsilon"]
+        )
 
 
-def test_entries_of_a_ledger_keep_their_order_whatever_is_asked_for(configured):
+def test_entries_of_a_ledger_keep_their_order_whatever_is_asked_for(
+    configured,
+):
     path = stages.tune(configured(BOTH)).with_name("ledger.json")
     whole = path.read_text()
     last = json.loads(whole)[-1]["passes"]
@@ -198,8 +226,12 @@ def test_a_stored_noise_that_was_edited_is_found_anew(configured):
 
 def test_progress_says_what_is_done_and_how_long_still(capsys, monkeypatch):
     """Reused settings say nothing of the speed."""
-    monkeypatch.setattr("tqdm.std.time", clock := iter(range(0, 600, 10)).__next__)
-    bar = tuning.progress("tune here", 40, "settings", work=10 * (1 + 2 + 3 + 4))
+    monkeypatch.setattr(
+        "tqdm.std.time", clock := iter(range(0, 600, 10)).__next__
+    )
+    bar = tuning.progress(
+        "tune here", 40, "settings", work=10 * (1 + 2 + 3 + 4)
+    )
     bar.initial = 10
     bar.update(10)
     bar.update(20)
@@ -215,7 +247,9 @@ def test_settings_that_will_be_skipped_are_not_counted(configured, caplog):
     more = ["scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 1}"]
     stages.tune(configured("paper=dpcd", *more))
     found = [text for text in caplog.messages if text.endswith(" settings")]
-    assert found[0].rpartition(": ")[2] == f"{40 + 3 * tuning.LEADERS} settings"
+    assert (
+        found[0].rpartition(": ")[2] == f"{40 + 3 * tuning.LEADERS} settings"
+    )
 
 
 def test_ties_of_a_tuning_are_evaluated_where_anything_was_learnt():
@@ -229,20 +263,28 @@ def test_ties_of_a_tuning_are_evaluated_where_anything_was_learnt():
         which: list(tuning.evaluated_settings(which, chosen).index)
         for which in ("all", "best", "ties")
     }
-    assert kept == {"all": [0, 1, 2, 3, 4, 5], "best": [1, 4], "ties": [1, 2, 4]}
+    assert kept == {
+        "all": [0, 1, 2, 3, 4, 5],
+        "best": [1, 4],
+        "ties": [1, 2, 4],
+    }
 
 
 @pytest.mark.parametrize("most", variants([4, 24], [24]))
 def test_every_chosen_setting_runs_until_its_mean_is_precise(configured, most):
     """Twice as many runs each time; the runs that all have are not changed."""
-    config = configured("scale.fresh=null", "paper.fresh=3", f"paper.most={most}")
+    config = configured(
+        "scale.fresh=null", "paper.fresh=3", f"paper.most={most}"
+    )
     stages.tune(config)
     table = store.read_table(stages.evaluate(config))
     few = configured("scale.fresh=3", results="few")
     stages.tune(few)
     first = store.read_table(stages.evaluate(few))
     same = table[table["replicate"] < 3].reset_index(drop=True)
-    pd.testing.assert_frame_equal(numbers(same), numbers(first), check_exact=True)
+    pd.testing.assert_frame_equal(
+        numbers(same), numbers(first), check_exact=True
+    )
     ends = table[table["checkpoint"] == table["passes"]]
     more = 0
     for _, group in ends.groupby(["calibration", "passes"]):
@@ -261,7 +303,9 @@ def test_a_part_of_fewer_fresh_runs_does_not_stand_for_one_of_more(configured):
     more = store.read_table(stages.evaluate(configured("scale.fresh=4")))
     assert [*more["replicate"].unique()] == [0, 1, 2, 3]
     same = more[more["replicate"] < 3].reset_index(drop=True)
-    pd.testing.assert_frame_equal(numbers(same), numbers(first), check_exact=True)
+    pd.testing.assert_frame_equal(
+        numbers(same), numbers(first), check_exact=True
+    )
 
 
 def precise(errors):
@@ -276,11 +320,15 @@ SETTING = ["calibration", "passes", "step", "clip"]
 
 
 def tuned(configured, *given, **where):
-    return store.read_table(stages.tune(configured("paper=dpcd", *given, **where)))
+    return store.read_table(
+        stages.tune(configured("paper=dpcd", *given, **where))
+    )
 
 
 @pytest.mark.parametrize("solver", variants(["dp_cd", "dp_sgd"], ["dp_sgd"]))
-def test_the_whole_grid_chooses_the_same_and_has_the_same_rows(configured, solver):
+def test_the_whole_grid_chooses_the_same_and_has_the_same_rows(
+    configured, solver
+):
     given = (f"solver={solver}", *MORE)
     short = tuned(configured, *given)
     whole = tuned(configured, "paper.race=false", *given, results="whole")
@@ -294,18 +342,24 @@ def test_the_whole_grid_chooses_the_same_and_has_the_same_rows(configured, solve
     assert (once["replicate"] == 0).all()
     counts = short.groupby(SETTING)["replicate"].agg(["count", "min"])
     assert set(counts["count"]) == {1, 4} and (counts["min"] == 0).all()
-    led = counts[counts["count"] == 4].groupby(["calibration", "passes"]).size()
+    led = (
+        counts[counts["count"] == 4].groupby(["calibration", "passes"]).size()
+    )
     assert led.max() <= LEADERS and led.min() > LEADERS / 2
     alone = tuned(configured, *given, "scale.replicates=1", results="alone")
     assert ONE_RUN not in set(alone["status"])
 
 
-def test_a_setting_above_the_limit_ends_early_and_the_choice_is_the_same(configured):
+def test_a_setting_above_the_limit_ends_early_and_the_choice_is_the_same(
+    configured,
+):
     """Its end changes no other row; at the limit's time it is beyond the limit."""
     given = ("paper=dpgcd", "problem=sparse_small", "solver=dp_sgd", *MORE)
     key = "paper.runs.dp_sgd.stop_above"
     limited, free = (
-        store.read_table(stages.tune(configured(*given, f"{key}={to}", results=to)))
+        store.read_table(
+            stages.tune(configured(*given, f"{key}={to}", results=to))
+        )
         for to in ("1.05", "null")
     )
     pd.testing.assert_frame_equal(best(limited), best(free))
@@ -313,7 +367,9 @@ def test_a_setting_above_the_limit_ends_early_and_the_choice_is_the_same(configu
     assert ended.any() and (limited["replicate"][ended] == 0).all()
     assert (limited["passes"][ended] > 1 / 16).all()
     others = limited[~ended].merge(free, on=IDENTITY, suffixes=("", "_free"))
-    assert (others["replicate"] == 0).sum() == (~ended & (limited.replicate == 0)).sum()
+    assert (others["replicate"] == 0).sum() == (
+        ~ended & (limited.replicate == 0)
+    ).sum()
     for name in ("objective", "seed"):
         assert others[name].equals(others[f"{name}_free"]), name
     assert (limited["objective"][ended] > 1.05 * np.log(2)).all()
@@ -353,8 +409,13 @@ def test_a_seed_is_of_its_name_alone_and_what_it_was():
     )
     found = [seed_of(*name) for name in names]
     assert len(set(found)) == len(found) == 128
-    assert seed_of(1, "tune", "a", "b", 2, 0) == seed_of(1, "tune", "a", "b", 2.0, 0)
-    assert seed_of(1, "tune", "california_norm", "dp_cd", 2.0, 0) == 2190794563514816515
+    assert seed_of(1, "tune", "a", "b", 2, 0) == seed_of(
+        1, "tune", "a", "b", 2.0, 0
+    )
+    assert (
+        seed_of(1, "tune", "california_norm", "dp_cd", 2.0, 0)
+        == 2190794563514816515
+    )
 
 
 def test_deviations_of_points_are_those_of_pandas_to_the_last_bit():
@@ -372,7 +433,9 @@ def test_deviations_of_points_are_those_of_pandas_to_the_last_bit():
         }
         rows.append(pd.DataFrame(errors).assign(step=step, status=status))
     gap = pd.DataFrame({"status": ["unavailable"]})  # of no setting
-    table = pd.concat([gap, *rows]).sample(frac=1, random_state=2, ignore_index=True)
+    table = pd.concat([gap, *rows]).sample(
+        frac=1, random_state=2, ignore_index=True
+    )
     table = table.assign(calibration="tight", passes=1.0, clip=1.0)
     means = results.means(table)
     assert means["step"].tolist() == [0.1, 0.2, 0.3]

@@ -15,7 +15,9 @@ def stored(data_dir, tmp_path):
     """A configuration whose problem is solved, in a folder of its own."""
     shutil.copytree(data_dir, tmp_path / "data")
     where = (f"data.dir={tmp_path / 'data'}", f"output.results={tmp_path}")
-    config = compose(["paper=dpcd", "problem=diabetes", "solver=dp_cd", *where])
+    config = compose(
+        ["paper=dpcd", "problem=diabetes", "solver=dp_cd", *where]
+    )
     inputs.load_job(config)
     return config
 
@@ -37,7 +39,9 @@ EDITS = [
 @pytest.mark.parametrize(("folder", "file", "values"), EDITS)
 def test_an_edited_record_is_noticed(stored, folder, file, values):
     edited(Path(stored.data.dir, folder, "diabetes", file), **values)
-    with pytest.raises(ValueError, match=rf"{file} was changed after .*: delete .*run"):
+    with pytest.raises(
+        ValueError, match=rf"{file} was changed after .*: delete .*run"
+    ):
         inputs.load_job(stored)
 
 
@@ -53,9 +57,15 @@ def test_a_truncated_array_is_noticed(stored, file):
 
 def test_what_other_code_or_settings_made_is_noticed(stored, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("dperm.experiments.digests.priced", lambda *_, **__: "other")
-        with pytest.raises(ValueError, match="by other code: run `dperm prepare"):
+        patch.setattr(
+            "dperm.experiments.digests.priced", lambda *_, **__: "other"
+        )
+        with pytest.raises(
+            ValueError, match="by other code: run `dperm prepare"
+        ):
             inputs.load_job(stored)
     monkeypatch.setattr("dperm.data.made_by", lambda steps: "other")
-    with pytest.raises(ValueError, match="by other settings or code: run `dperm prep"):
+    with pytest.raises(
+        ValueError, match="by other settings or code: run `dperm prep"
+    ):
         inputs.load_job(stored)

@@ -25,7 +25,8 @@ from dperm.workflow import jobs
 def power(point, seed, base=2.0):
     """A measurement that depends on its point and seed alone."""
     return [
-        {"checkpoint": k, "value": base ** point["n"] + seed % 97} for k in range(2)
+        {"checkpoint": k, "value": base ** point["n"] + seed % 97}
+        for k in range(2)
     ]
 
 
@@ -61,7 +62,9 @@ def swept(configured, monkeypatch):
 
 
 def powers(values):
-    return schema.Sweep("power", {"n": values, "kind": ["a", "b"]}, replicates=3)
+    return schema.Sweep(
+        "power", {"n": values, "kind": ["a", "b"]}, replicates=3
+    )
 
 
 def made(config, caplog):
@@ -73,14 +76,22 @@ def made(config, caplog):
     return said.partition(": ")[2], pd.read_parquet(path)
 
 
-def test_rows_of_every_point_and_replicate_are_kept_when_it_grows(swept, caplog):
+def test_rows_of_every_point_and_replicate_are_kept_when_it_grows(
+    swept, caplog
+):
     said, before = made(swept(powers([1, 2])), caplog)
     assert said == "0 reused, 12 to compute"
     assert len(before) == 2 * 2 * 3 * 2 and (before["status"] == "ok").all()
     assert before["seed"].nunique() == 2 * 2 * 3
     said, after = made(swept(powers([1, 2, 5])), caplog)
-    assert said == "12 reused, 6 to compute" and list(after["n"].unique()) == [1, 2, 5]
-    pd.testing.assert_frame_equal(before, after[after["n"] < 5].reset_index(drop=True))
+    assert said == "12 reused, 6 to compute" and list(after["n"].unique()) == [
+        1,
+        2,
+        5,
+    ]
+    pd.testing.assert_frame_equal(
+        before, after[after["n"] < 5].reset_index(drop=True)
+    )
 
 
 def test_large_points_come_first(swept, monkeypatch):
@@ -100,12 +111,16 @@ def test_unknown_names_are_refused(swept):
     with pytest.raises(ConfigError, match="did you mean powers"):
         stages.sweep(swept(powers([1]), "product=power"))
     unknown = schema.Sweep("powers", {"n": [1]})
-    with pytest.raises(ConfigError, match=r"sweeps\.function: .*found 'powers'"):
+    with pytest.raises(
+        ConfigError, match=r"sweeps\.function: .*found 'powers'"
+    ):
         stages.sweep(swept(unknown))
 
 
 def test_seconds_of_a_point_add_up_over_its_rows(swept, monkeypatch):
-    monkeypatch.setattr(stages.time, "perf_counter", iter(range(0, 99, 6)).__next__)
+    monkeypatch.setattr(
+        stages.time, "perf_counter", iter(range(0, 99, 6)).__next__
+    )
     table = pd.read_parquet(stages.sweep(swept(powers([1])))[0])
     assert (table.groupby(["kind", "replicate"])["seconds"].sum() == 6.0).all()
 
@@ -158,7 +173,9 @@ def pairs(problems, given, **more):
 
 def test_a_new_problem_or_solver_computes_itself_alone(swept, caplog):
     first, table = made(swept(pairs(["diabetes"], {"dp_cd": 1.0})), caplog)
-    assert first == "0 reused, 1 to compute" and table["given"].tolist() == [1.0]
+    assert first == "0 reused, 1 to compute" and table["given"].tolist() == [
+        1.0
+    ]
     two, both = ["diabetes", "breast_cancer"], {"dp_cd": 1.0, "dp_sgd": 2.0}
     said, _ = made(swept(pairs(two, {"dp_cd": 1.0})), caplog)
     assert said == "1 reused, 1 to compute"
@@ -167,10 +184,14 @@ def test_a_new_problem_or_solver_computes_itself_alone(swept, caplog):
     assert table.set_index("solver")["given"].to_dict() == both
     changed = pairs(two, {**both, "dp_sgd": 3.0})
     assert made(swept(changed), caplog)[0] == "2 reused, 2 to compute"
-    assert made(swept(changed, dp_cd="2"), caplog)[0] == "2 reused, 2 to compute"
+    assert (
+        made(swept(changed, dp_cd="2"), caplog)[0] == "2 reused, 2 to compute"
+    )
 
 
-def test_arrays_that_changed_are_noticed_by_points_that_stand_apart(swept, monkeypatch):
+def test_arrays_that_changed_are_noticed_by_points_that_stand_apart(
+    swept, monkeypatch
+):
     config = swept(pairs(["diabetes"], {"dp_cd": 1.0}, prepared=["red_wine"]))
     read = type("Read", (), {"meta": {"digest": "1"}})
     monkeypatch.setattr(stages.data, "load_prepared", lambda *_: read)
@@ -208,12 +229,18 @@ def test_what_a_worker_computes_needs_no_pickle():
 
 
 def test_a_failure_of_a_worker_is_raised_here():
-    with pytest.raises(ValueError, match="nine"), forked(worker_of, [9, 1], 2) as some:
+    with (
+        pytest.raises(ValueError, match="nine"),
+        forked(worker_of, [9, 1], 2) as some,
+    ):
         list(some)
 
 
 def test_a_worker_that_the_system_ended_is_no_endless_wait():
-    with pytest.raises(BrokenProcessPool), forked(worker_of, [8, 1], 2) as results:
+    with (
+        pytest.raises(BrokenProcessPool),
+        forked(worker_of, [8, 1], 2) as results,
+    ):
         list(results)
 
 

@@ -61,7 +61,9 @@ class Campaign:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     unexpected: list[str] = field(default_factory=list)
 
-    def count(self, name: str, case: str, outcome: str, text: str = "") -> None:
+    def count(
+        self, name: str, case: str, outcome: str, text: str = ""
+    ) -> None:
         """Count the outcome of a case of a class."""
         self.counts[name, outcome] += 1
         if outcome in (SILENT, LONG, TRACEBACK, OTHER):
@@ -69,8 +71,12 @@ class Campaign:
 
     def files(self) -> list[Path]:
         """The files of the run, without the settings that are reused."""
-        paths = [path for top in TOPS for path in (self.folder / top).rglob("[!.]*")]
-        return sorted(p for p in paths if not p.is_dir() and "parts" not in p.parts)
+        paths = [
+            path for top in TOPS for path in (self.folder / top).rglob("[!.]*")
+        ]
+        return sorted(
+            p for p in paths if not p.is_dir() and "parts" not in p.parts
+        )
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
@@ -85,7 +91,9 @@ class Campaign:
                 path.write_bytes(content)
 
 
-def outcome_of(call: Callable[[], object], refusals: type | tuple) -> tuple[str, str]:
+def outcome_of(
+    call: Callable[[], object], refusals: type | tuple
+) -> tuple[str, str]:
     """How a call ends: accepted, or refused in few or many lines, or a traceback."""
     try:
         with warnings.catch_warnings():
@@ -116,7 +124,9 @@ def data_file(campaign: Campaign) -> None:
         assert np.isfinite(values).all() and np.isfinite(y).all() and len(y)
 
     outcome, text = outcome_of(read, RefusedError)
-    campaign.count("data file", f"{name} {path.read_bytes()[:80]!r}", outcome, text)
+    campaign.count(
+        "data file", f"{name} {path.read_bytes()[:80]!r}", outcome, text
+    )
 
 
 def configuration(campaign: Campaign) -> None:
@@ -124,7 +134,9 @@ def configuration(campaign: Campaign) -> None:
     name = campaign.chance.choice(damaged.YAMLS)
     path = campaign.folder / "configuration" / f"{name}.yaml"
     content = path.read_bytes()
-    path.write_bytes(damaged.spoil(campaign.chance, content, damaged.YAML_TOKENS))
+    path.write_bytes(
+        damaged.spoil(campaign.chance, content, damaged.YAML_TOKENS)
+    )
     words = ["problem=diabetes", "scale=smoke"]
     outcome, text = outcome_of(lambda: compose(words), ConfigError)
     campaign.count("configuration", name, outcome, text)
@@ -194,17 +206,25 @@ def server(campaign: Campaign) -> None:
     )
     folder = campaign.folder / "hostile"
     where = Data(
-        dir=str(folder), timeout=0.3, retries=0, most_bytes=MOST, most_seconds=1.0
+        dir=str(folder),
+        timeout=0.3,
+        retries=0,
+        most_bytes=MOST,
+        most_seconds=1.0,
     )
     shutil.rmtree(folder, ignore_errors=True)
     records: list[object] = []
-    outcome, text = outcome_of(lambda: records.append(fetch(dataset, where)), ())
+    outcome, text = outcome_of(
+        lambda: records.append(fetch(dataset, where)), ()
+    )
     for record in records:
         outcome = ACCEPTED if record.available else SEEN
         is_other = record.available and is_declared and record.digest != DIGEST
         outcome = SILENT if is_other else outcome
         outcome = (
-            LONG if "\n" in record.reason or len(record.reason) > 2000 else outcome
+            LONG
+            if "\n" in record.reason or len(record.reason) > 2000
+            else outcome
         )
     campaign.count("server", kind, outcome, text)
 
@@ -235,7 +255,9 @@ def stored_file(campaign: Campaign) -> None:
             path.write_bytes(
                 {
                     "cut": content[:offset],
-                    "flipped": content[:offset] + flipped + content[offset + 1 :],
+                    "flipped": content[:offset]
+                    + flipped
+                    + content[offset + 1 :],
                     "emptied": b"",
                     "garbled": chance.randbytes(len(content)),
                 }[way]
@@ -271,13 +293,19 @@ def _reads_as_before(path: Path, content: bytes) -> bool:
         if path.suffix == ".parquet":
             return store.read_table(path).equals(store.read_table(before))
         if path.suffix == ".json":
-            return json.loads(path.read_text()) == json.loads(before.read_text())
+            return json.loads(path.read_text()) == json.loads(
+                before.read_text()
+            )
         if path.suffix in (".npy", ".npz"):
             arrays = [np.load(one) for one in (path, before)]
             parts = [
-                dict(one) if path.suffix == ".npz" else {"w": one} for one in arrays
+                dict(one) if path.suffix == ".npz" else {"w": one}
+                for one in arrays
             ]
-            return all(np.array_equal(parts[0][key], parts[1][key]) for key in parts[1])
+            return all(
+                np.array_equal(parts[0][key], parts[1][key])
+                for key in parts[1]
+            )
     return path.read_bytes() == content
 
 
@@ -356,7 +384,9 @@ def interrupted(campaign: Campaign) -> None:
             same_rows(copy, whole)
             for path in _shown(campaign.folder):
                 file = path.relative_to(campaign.folder)
-                assert (copy.folder / file).read_bytes() == path.read_bytes(), file
+                assert (
+                    copy.folder / file
+                ).read_bytes() == path.read_bytes(), file
             campaign.count("interrupted", case, EQUAL)
         except AssertionError as error:
             campaign.count("interrupted", case, OTHER, str(error))
@@ -364,7 +394,9 @@ def interrupted(campaign: Campaign) -> None:
 
 def _shown(folder: Path) -> list[Path]:
     """The files of a run that are shown: products, verdicts and pages."""
-    paths = [path for top in TOPS[:2] for path in (folder / top).rglob("[!.]*.*")]
+    paths = [
+        path for top in TOPS[:2] for path in (folder / top).rglob("[!.]*.*")
+    ]
     return [path for path in paths if path.suffix in manifest.TRACKED]
 
 
@@ -402,8 +434,12 @@ def table(campaign: Campaign) -> pd.DataFrame:
     rows = []
     for name in names:
         row = {outcome: campaign.counts[name, outcome] for outcome in OUTCOMES}
-        resumed = {state: campaign.counts[name, state] for state in (EQUAL, OTHER)}
-        rows.append({"class": name, "tried": sum(row.values()), **row, **resumed})
+        resumed = {
+            state: campaign.counts[name, state] for state in (EQUAL, OTHER)
+        }
+        rows.append(
+            {"class": name, "tried": sum(row.values()), **row, **resumed}
+        )
     return pd.DataFrame(rows)
 
 

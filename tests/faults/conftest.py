@@ -56,9 +56,13 @@ def mounted(tmp_path):
 
     def mount(options: str) -> Path:
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False
+        )
         if done.returncode:
-            pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+            pytest.skip(
+                f"no file system can be mounted here: {done.stderr.strip()}"
+            )
         return folder
 
     yield mount

@@ -37,9 +37,18 @@ def conf(project, monkeypatch):
 
 PATIENCE = 20  # seconds; a parser that needs more has been led astray
 READERS = {
-    "arff": (ARFF.encode(), Reader(format="arff", target="class", positive="UP")),
-    "sparse arff": (SPARSE_ARFF.encode(), Reader(format="arff", positive="yes")),
-    "csv": (b"a,b,y\n1,2.5,1\n0,-1e3,0\n3,4,1\n", Reader(format="csv", target="y")),
+    "arff": (
+        ARFF.encode(),
+        Reader(format="arff", target="class", positive="UP"),
+    ),
+    "sparse arff": (
+        SPARSE_ARFF.encode(),
+        Reader(format="arff", positive="yes"),
+    ),
+    "csv": (
+        b"a,b,y\n1,2.5,1\n0,-1e3,0\n3,4,1\n",
+        Reader(format="csv", target="y"),
+    ),
     "semicolons": (
         b'a;"b c";y\n1;2;u\n3;4;v\n',
         Reader(format="csv", positive="u", options={"separator": ";"}),
@@ -116,10 +125,15 @@ def refused():
                 read(name, path)
             except refusal as error:
                 text = str(error)
-                assert text and "\n" not in text and len(text) < 2000, (case, text)
+                assert text and "\n" not in text and len(text) < 2000, (
+                    case,
+                    text,
+                )
                 found += 1
             except BaseException as error:
-                raise AssertionError(f"{case}, {name}: {path.read_bytes()}") from error
+                raise AssertionError(
+                    f"{case}, {name}: {path.read_bytes()}"
+                ) from error
             path.write_bytes(known[name])
         return found
 
@@ -129,7 +143,9 @@ def refused():
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("times", [300, pytest.param(8000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "times", [300, pytest.param(8000, marks=pytest.mark.long)]
+)
 def test_a_spoilt_data_file_is_read_or_refused(tmp_path, refused, times):
     def read(name, path):
         X, y = read_files([path], READERS[name][1])
@@ -143,15 +159,25 @@ def test_a_spoilt_data_file_is_read_or_refused(tmp_path, refused, times):
     assert 0.02 < refused(times, *given) / times < 0.98
 
 
-@pytest.mark.parametrize("times", [80, pytest.param(2000, marks=pytest.mark.long)])
-@pytest.mark.filterwarnings("ignore:.*Defaults list is missing")  # Hydra says it, well
+@pytest.mark.parametrize(
+    "times", [80, pytest.param(2000, marks=pytest.mark.long)]
+)
+@pytest.mark.filterwarnings(
+    "ignore:.*Defaults list is missing"
+)  # Hydra says it, well
 def test_a_spoilt_configuration_is_read_or_refused(conf, refused, times):
     def read(name, path):
         compose(["problem=diabetes", "scale=smoke"])
 
     known = {name: (conf / f"{name}.yaml").read_bytes() for name in YAMLS}
     before = sorted(conf.parent.rglob("*"))
-    given = (known, YAML_TOKENS, lambda name: conf / f"{name}.yaml", read, ConfigError)
+    given = (
+        known,
+        YAML_TOKENS,
+        lambda name: conf / f"{name}.yaml",
+        read,
+        ConfigError,
+    )
     assert 0.02 < refused(times, *given) / times < 0.98
     assert sorted(conf.parent.rglob("*")) == before
 
@@ -164,7 +190,12 @@ OWN = r"diabetes\.yaml: (expected settings|defaults: expected .*@_global_)"
 HOSTILE = [  # file, text, what stands in its place, message
     # a YAML runs no code
     *(
-        ("problem/diabetes", "loss: least_squares", f"loss: {code}", "not valid YAML")
+        (
+            "problem/diabetes",
+            "loss: least_squares",
+            f"loss: {code}",
+            "not valid YAML",
+        )
         for code in (
             "!!python/object/apply:os.system ['touch evil']",
             "!!python/object/new:subprocess.Popen [['touch', 'evil']]",
@@ -174,7 +205,12 @@ HOSTILE = [  # file, text, what stands in its place, message
     ),
     # an algorithm is a solver
     *(
-        ("solver/dp_cd", "algorithm: dp_cd", f"algorithm: {name}", f"'{name}': expec")
+        (
+            "solver/dp_cd",
+            "algorithm: dp_cd",
+            f"algorithm: {name}",
+            f"'{name}': expec",
+        )
         for name in ("os.path", "idlelib.idle", "pip.__main__", "this")
     ),
     # the function of a product is one of ours
@@ -195,11 +231,31 @@ HOSTILE = [  # file, text, what stands in its place, message
     ("solver/dp_cd", "name: dp_cd", "name: /evil", PARTS),
     ("scale/smoke", "folder: smoke", "folder: ..", PARTS),
     # a file sets its own group only
-    ("problem/diabetes", None, "# @package _global_\noutput: {results: /evil}\n", OWN),
-    ("problem/diabetes", None, "#@ package _global_\ndata: {dir: /evil}\n", OWN),
+    (
+        "problem/diabetes",
+        None,
+        "# @package _global_\noutput: {results: /evil}\n",
+        OWN,
+    ),
+    (
+        "problem/diabetes",
+        None,
+        "#@ package _global_\ndata: {dir: /evil}\n",
+        OWN,
+    ),
     ("problem/diabetes", None, "defaults:\n  - /output@_global_: evil\n", OWN),
-    ("problem/diabetes", None, "defaults: [{/output@_global_.output: evil}]\n", OWN),
-    ("problem/diabetes", None, 'defaults:\n  - "/output\\x40_global_": evil\n', OWN),
+    (
+        "problem/diabetes",
+        None,
+        "defaults: [{/output@_global_.output: evil}]\n",
+        OWN,
+    ),
+    (
+        "problem/diabetes",
+        None,
+        'defaults:\n  - "/output\\x40_global_": evil\n',
+        OWN,
+    ),
 ]
 
 
@@ -230,7 +286,10 @@ def test_pickled_arrays_are_not_loaded(conf, name):
     steps = inputs.fetch, inputs.prepare, inputs.optimum
     for stage in steps:
         stage(config)
-    for folder, stage in (("fetched", inputs.prepare), ("prepared", inputs.optimum)):
+    for folder, stage in (
+        ("fetched", inputs.prepare),
+        ("prepared", inputs.optimum),
+    ):
         path = Path("data") / folder / "diabetes" / "arrays.npz"
         kept = path.read_bytes()
         np.savez(path, **{**np.load(path), name: evil})
@@ -248,5 +307,7 @@ def test_pickled_arrays_are_not_loaded(conf, name):
 
 def test_objects_are_not_pickled_into_parquet(tmp_path):
     with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, TypeError)):
-        store.write_table(tmp_path / "x.parquet", pd.DataFrame({"a": [object()]}))
+        store.write_table(
+            tmp_path / "x.parquet", pd.DataFrame({"a": [object()]})
+        )
     assert list(tmp_path.iterdir()) == []

@@ -87,7 +87,9 @@ def finish(project: Project, *command: str):
 def told(done, words: str) -> None:
     """The command failed, with one line that has these words."""
     assert done.returncode == 1, done.stdout
-    assert any(re.search(words, line) for line in done.stdout.splitlines()), done.stdout
+    assert any(re.search(words, line) for line in done.stdout.splitlines()), (
+        done.stdout
+    )
     assert "Traceback (most recent call last)" not in done.stdout, done.stdout
 
 
@@ -110,7 +112,9 @@ def told(done, words: str) -> None:
 def test_a_kill(prepared, stage, victim, which):
     def kill(process):
         """Kill it, whose jobs live on, or a child that matches."""
-        for chosen in (named(process.pid, victim) if victim else [process.pid])[which]:
+        for chosen in (
+            named(process.pid, victim) if victim else [process.pid]
+        )[which]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(chosen, signal.SIGKILL)
                 return process.wait(300) != 0
@@ -145,12 +149,18 @@ def test_a_full_disk(prepared, undisturbed, mounted):
     """A disk that is full before all settings are written; they are reused."""
     folder = mounted("size=160k")
     (prepared.folder / "results").symlink_to(folder)
-    told(prepared.run("tune"), "settings.*No space left|No space left.*settings")
-    settings = [path for path in folder.rglob("*.parquet") if "parts" in path.parts]
+    told(
+        prepared.run("tune"), "settings.*No space left|No space left.*settings"
+    )
+    settings = [
+        path for path in folder.rglob("*.parquet") if "parts" in path.parts
+    ]
     kept = sum(len(pd.read_parquet(path)) for path in settings)
     assert kept > 0
     assert not [path for path in folder.rglob(".*") if path.name != ".lock"]
-    subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
+    subprocess.run(
+        ["mount", "-o", "remount,size=64m", str(folder)], check=True
+    )
     assert f": {kept} settings reused" in finish(prepared, "tune").stdout
     same_rows(prepared, undisturbed, some=True)
 
@@ -160,7 +170,9 @@ def test_a_limit_on_files(prepared, undisturbed):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
 
-    prepared.run("tune", "output.results=elsewhere")  # the kernels' own cache is filled
+    prepared.run(
+        "tune", "output.results=elsewhere"
+    )  # the kernels' own cache is filled
     told(prepared.run("tune", preexec_fn=limit), "cannot be written")
     finish(prepared, "tune")
     same_rows(prepared, undisturbed, some=True)
@@ -210,7 +222,11 @@ def test_two_pipelines(prepared, undisturbed):
     first.send_signal(signal.SIGCONT)
     assert first.wait(300) == 0
     assert second.returncode == 1
-    said = [line for line in second.stdout.splitlines() if "another pipeline" in line]
+    said = [
+        line
+        for line in second.stdout.splitlines()
+        if "another pipeline" in line
+    ]
     assert len(said) == 1 and f"process {first.pid}" in said[0]
     same_rows(prepared, undisturbed)
 
@@ -218,12 +234,16 @@ def test_two_pipelines(prepared, undisturbed):
 @pytest.mark.long
 def test_all_settings_overflow(prepared):
     grid = {"passes": [2], "step": [1e300], "clip": [1e300]}
-    prepared.add("paper/tiny/paper", {**PAPER, "runs": {"dp_cd": {"grid": grid}}})
+    prepared.add(
+        "paper/tiny/paper", {**PAPER, "runs": {"dp_cd": {"grid": grid}}}
+    )
     finish(prepared, "snakemake")
     log = (prepared.folder / "logs/solve/tiny/diabetes/dp_cd.log").read_text()
     assert "every setting of the grid diverged, or is not finite" in log
     evaluated = pd.read_parquet(prepared.folder / RESULT / "evaluate.parquet")
-    assert evaluated["reason"].tolist() == ["every setting of the grid diverged"]
+    assert evaluated["reason"].tolist() == [
+        "every setting of the grid diverged"
+    ]
     drawn = prepared.run("figure", "formats=[svg]")
     shown = (prepared.folder / "figures/tiny/curves.svg").read_text()
     assert drawn.returncode == 0 and "the grid diverged" in shown

@@ -39,7 +39,9 @@ def blocked(project: Project):
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(GUARD.format(log=str(log)))
     path = project.environment.get("PYTHONPATH")
-    project.environment["PYTHONPATH"] = f"{folder}:{path}" if path else str(folder)
+    project.environment["PYTHONPATH"] = (
+        f"{folder}:{path}" if path else str(folder)
+    )
     return log
 
 
@@ -60,7 +62,8 @@ def away(project):
     (project.folder / "mirror/far.csv").write_text(text)
     project.add("problem/far", FAR)
     project.add(
-        "paper/tiny/paper", {**PAPER, "problems": ["far"], "small_problems": ["far"]}
+        "paper/tiny/paper",
+        {**PAPER, "problems": ["far"], "small_problems": ["far"]},
     )
     project.environment["DPERM_MIRROR"] = str(project.folder / "mirror")
     return project

@@ -56,16 +56,23 @@ def test_an_error_in_a_forked_process_says_where():
     def fail(_):
         raise ValueError("Seed must be between 0 and 2**32 - 1")
 
-    with forked(fail, [1, 2], 2) as outcomes, pytest.raises(ValueError) as caught:
+    with (
+        forked(fail, [1, 2], 2) as outcomes,
+        pytest.raises(ValueError) as caught,
+    ):
         next(outcomes)
     place = cli.own_place(caught.value)
-    assert re.search(r"test_said.py:\d+, in fail\): .* seed % 2\*\*32 is small", place)
+    assert re.search(
+        r"test_said.py:\d+, in fail\): .* seed % 2\*\*32 is small", place
+    )
 
 
 def hide(project, *names):
     """Files of a user that have the names of modules."""
     for name in names:
-        (project.folder / f"{name}.py").write_text(f"raise SystemExit('my {name}')")
+        (project.folder / f"{name}.py").write_text(
+            f"raise SystemExit('my {name}')"
+        )
 
 
 def test_the_current_folder_hides_no_library(project):
@@ -76,14 +83,23 @@ def test_the_current_folder_hides_no_library(project):
 
 def test_what_is_set_is_no_command_and_what_lies_about_no_library(project):
     """Nothing that ``set`` holds is run by a shell, and it arrives letter by letter."""
-    hide(project, "random", "hashlib", "pathlib")  # read before any line of ours
+    hide(
+        project, "random", "hashlib", "pathlib"
+    )  # read before any line of ours
     title = "$HOME *|touch$IFS/evil `touch evil`; touch evil"
     given = shlex.join([f"problem.title='{title}'", "scale.keep.clip=2"])
     words = ("-j", "1", "-q", "all", "-F", "--config", "scale=smoke", f"set={given}",
              "--", "data/prepared/diabetes/meta.json")  # fmt: skip
     conf = str(project.conf)
-    done = python("-P", "-m", "dperm", *words, cwd=project.folder, DPERM_CONF=conf)
+    done = python(
+        "-P", "-m", "dperm", *words, cwd=project.folder, DPERM_CONF=conf
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert not (project.folder / "evil").exists() and not Path("/evil").exists()
+    assert (
+        not (project.folder / "evil").exists() and not Path("/evil").exists()
+    )
     logs = (project.folder / "logs/smoke/prepare").iterdir()
-    assert sorted(path.name for path in logs) == ["diabetes.json", "diabetes.log"]
+    assert sorted(path.name for path in logs) == [
+        "diabetes.json",
+        "diabetes.log",
+    ]

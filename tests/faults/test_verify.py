@@ -30,10 +30,14 @@ SMALL = {
     "replicates": 3,
     "fresh": 3,
     "runs": {
-        solver: {"grid": {"passes": [2], "step": [0.01, 0.1], "clip": [1.0, 100.0]}}
+        solver: {
+            "grid": {"passes": [2], "step": [0.01, 0.1], "clip": [1.0, 100.0]}
+        }
         for solver in ("dp_cd", "dp_sgd")
     },
-    "sweeps": {"drawn": {"function": "drawn", "grid": {"n": [5, 10]}, "replicates": 2}},
+    "sweeps": {
+        "drawn": {"function": "drawn", "grid": {"n": [5, 10]}, "replicates": 2}
+    },
     "tables": {"errors": {"function": "relative_error", "timed": True}},
     "claims": "claims.yaml",
 }
@@ -60,7 +64,9 @@ SHARED = ["configuration"]  # of which a test may change the paper
 
 
 def configured(*overrides):
-    return configuration.compose(["paper=tiny", "problem=diabetes", *overrides])
+    return configuration.compose(
+        ["paper=tiny", "problem=diabetes", *overrides]
+    )
 
 
 def solve(solver):
@@ -156,13 +162,17 @@ def test_an_edited_setting_is_computed_again(results, caplog):
     assert "was changed after it was made" in caplog.text
     after = store.read_table(results / RUN / "evaluate.parquet")
     columns = ["objective", "relative_error"]
-    pd.testing.assert_frame_equal(before[columns], after[columns], check_exact=True)
+    pd.testing.assert_frame_equal(
+        before[columns], after[columns], check_exact=True
+    )
 
 
 def test_an_edited_point_of_a_sweep_is_computed_again(results):
     path = results / "results/tiny/sweeps/drawn.parquet"
     before = store.read_table(path)["value"]
-    part = sorted((results / "results/tiny/sweeps/drawn/parts").glob("*.parquet"))[0]
+    part = sorted(
+        (results / "results/tiny/sweeps/drawn/parts").glob("*.parquet")
+    )[0]
     pd.read_parquet(part).assign(value=0.0).to_parquet(part, index=False)
     stages.sweep(configured())
     pd.testing.assert_series_equal(store.read_table(path)["value"], before)
@@ -174,7 +184,9 @@ def test_no_tuning_on_an_optimum_of_other_settings(results):
         stages.tune(configured("solver=dp_cd", "problem.penalty.l1=0.3"))
 
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</style>&lt;"
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</style>&lt;"
+)
 
 
 def test_a_script_in_a_claim_is_text_in_every_page(results):
@@ -188,7 +200,10 @@ def test_a_script_in_a_claim_is_text_in_every_page(results):
     path.write_text(yaml.safe_dump([{**claim, **hostile, "major": True}]))
     claims.write(configured())
     stage.report(configured())
-    pages = [*results.glob("results/**/*.html"), *results.glob("results/claims.md")]
+    pages = [
+        *results.glob("results/**/*.html"),
+        *results.glob("results/claims.md"),
+    ]
     assert len(pages) >= 2
     for each in pages:
         text = each.read_text()
@@ -221,9 +236,12 @@ def test_a_run_just_made_is_complete_before_its_verdicts(results, capsys):
     """When claims.csv is of the run before."""
     edited(results / "results/claims.csv", verdict="contradicted")
     complete()
-    assert any("has other verdicts of tiny" in line for line in verified("tiny"))
+    assert any(
+        "has other verdicts of tiny" in line for line in verified("tiny")
+    )
     assert (
-        "tiny: verified, with its rows (seed 0): 1 faults\n" in capsys.readouterr().out
+        "tiny: verified, with its rows (seed 0): 1 faults\n"
+        in capsys.readouterr().out
     )
 
 
@@ -260,7 +278,9 @@ def edited(path, **columns):
 
 def first(column, factor):
     """A column whose first number is multiplied."""
-    return lambda table: table[column].where(table.index > 0, table[column] * factor)
+    return lambda table: table[column].where(
+        table.index > 0, table[column] * factor
+    )
 
 
 def worst(table):
@@ -328,16 +348,22 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_caught_although_the_manifest_was_forged(results, name):
+def test_a_planted_fault_is_caught_although_the_manifest_was_forged(
+    results, name
+):
     file, columns, said, share = FAULTS[name]
     (path,) = sorted(results.glob(file))[:1]
-    change = columns if callable(columns) else lambda table: table.assign(**columns)
+    change = (
+        columns if callable(columns) else lambda table: table.assign(**columns)
+    )
     changed(path, change)
     found = faults(share=float(share))
     assert any(said in line for line in found), found
 
 
-def test_the_manifest_knows_a_changed_byte_and_files_that_are_gone_or_new(results):
+def test_the_manifest_knows_a_changed_byte_and_files_that_are_gone_or_new(
+    results,
+):
     for file in (ERRORS, "results/claims.csv"):
         with open(results / file, "ab") as handle:
             handle.write(b" ")
@@ -462,14 +488,18 @@ def unseen(path):
 def moving(path):
     """Let another picture follow a picture, as browsers show it."""
     image = Image.open(path).convert("RGB")
-    image.save(path, save_all=True, append_images=[Image.new("RGB", image.size)])
+    image.save(
+        path, save_all=True, append_images=[Image.new("RGB", image.size)]
+    )
 
 
 def darkened(path):
     """Have a browser show a picture darker than its pixels are."""
     content = path.read_bytes()
     chunk = b"gAMA" + (10_000).to_bytes(4, "big")
-    chunk = (4).to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big")
+    chunk = (
+        (4).to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big")
+    )
     path.write_bytes(content[:33] + chunk + content[33:])
 
 
@@ -545,10 +575,31 @@ def edit_json(path, **keys):
 
 
 BY_DAY = (  # every way, and the files that are read in different ways
-    *("cut manifest", "no table", "no ledger", "flipped tuning", "flipped sweep"),
-    *("flipped fetched arrays", "flipped prepared arrays", "flipped claims.csv"),
-    *("cut weights", "cut winners", "cut fetched record", "emptied prepared record"),
-    *("emptied picture", "a pixel", "no opacity", "a second picture", "another gamma"),
+    *(
+        "cut manifest",
+        "no table",
+        "no ledger",
+        "flipped tuning",
+        "flipped sweep",
+    ),
+    *(
+        "flipped fetched arrays",
+        "flipped prepared arrays",
+        "flipped claims.csv",
+    ),
+    *(
+        "cut weights",
+        "cut winners",
+        "cut fetched record",
+        "emptied prepared record",
+    ),
+    *(
+        "emptied picture",
+        "a pixel",
+        "no opacity",
+        "a second picture",
+        "another gamma",
+    ),
     *("a verdict on the page", "a paper that is not here", "another optimum"),
     *("a lower F*", "data called unavailable", "scaled arrays", "less noise"),
     *("a lower price", "fewer releases", "a pipe"),
@@ -612,7 +663,9 @@ def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
 
 def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     """All digests and all that must agree are in order, F* among them."""
-    optimum = json.loads((results / "data/optimum/diabetes/optimum.json").read_text())
+    optimum = json.loads(
+        (results / "data/optimum/diabetes/optimum.json").read_text()
+    )
 
     def better(table):
         is_later = (table["checkpoint"] > 0) & (table["solver"] == "dp_cd")
@@ -641,4 +694,6 @@ def test_a_setting_of_other_noise_is_caught(results):
     (results / RUN / "tune.parquet").unlink()
     stages.solve(config)
     found = faults(share=1.0)
-    assert any("epsilon" in line or "noise_multiplier" in line for line in found)
+    assert any(
+        "epsilon" in line or "noise_multiplier" in line for line in found
+    )

@@ -47,7 +47,9 @@ class Project:
             shutil.rmtree(path)
         tiny = self.conf / "paper" / "tiny"
         (tiny / "published").mkdir(parents=True)
-        shutil.copy(ROOT / "conf/paper/dpcd/published/table2.csv", tiny / "published")
+        shutil.copy(
+            ROOT / "conf/paper/dpcd/published/table2.csv", tiny / "published"
+        )
         self.add("paper/tiny/paper", PAPER)
         root = (self.conf / "config.yaml").read_text()
         (self.conf / "config.yaml").write_text(
@@ -64,9 +66,18 @@ class Project:
         if stage == "snakemake":
             command = [sys.executable, "-m", "dperm"]
             return [*command, *(arguments or ("-j", "2", "--", "tiny"))]
-        return [sys.executable, "-m", "dperm", stage, "problem=diabetes", *arguments]
+        return [
+            sys.executable,
+            "-m",
+            "dperm",
+            stage,
+            "problem=diabetes",
+            *arguments,
+        ]
 
-    def start(self, stage: str, *arguments: str, **options) -> subprocess.Popen:
+    def start(
+        self, stage: str, *arguments: str, **options
+    ) -> subprocess.Popen:
         """Start it in a process group of its own, its messages in ``messages``."""
         with open(self.folder / "messages", "w") as messages:
             return subprocess.Popen(
@@ -103,7 +114,9 @@ class Project:
         ]
 
 
-def same_rows(one: Project, other: Project, path: str = "results", some=False) -> None:
+def same_rows(
+    one: Project, other: Project, path: str = "results", some=False
+) -> None:
     """Every table of one, or all that it has, equals the other's bit for bit."""
     ours, theirs = one.rows(path), other.rows(path)
     assert ours and (ours.keys() == theirs.keys() or some)

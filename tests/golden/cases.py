@@ -77,7 +77,14 @@ VARIANTS: dict[str, tuple[str, Penalty]] = {
     "dp_skgd_importance": ("least_squares", SMOOTH),
     "dp_skgd_nice4": ("logistic", SMOOTH),
 }
-SPARSE = ("dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_gcd", "dp_gcd_q", "dp_sgd")
+SPARSE = (
+    "dp_cd",
+    "dp_cd_uniform",
+    "dp_cd_priv",
+    "dp_gcd",
+    "dp_gcd_q",
+    "dp_sgd",
+)
 FRANK_WOLFE = ("bcfw", "dp_bcfw", "dp_bcfw_feasible", "dp_fw", "fw")
 STREAMS = (
     *("noisy_sfw", "noisy_sfw_all", "phased_sgd", "poly_sfw"),
@@ -144,7 +151,9 @@ def stream_weights(name: str, calibration: str) -> np.ndarray:
     from dperm.solvers.single_pass.sources import Signs
 
     module, options = read(name)
-    setup = Setup("least_squares", 1.0 if "poly" in name or "fw" in name else 2.0, 6)
+    setup = Setup(
+        "least_squares", 1.0 if "poly" in name or "fw" in name else 2.0, 6
+    )
     given = (setup, [Target(2.0, DELTA, calibration)], streams(SEED))
     return np.asarray(module.Run(*given, Signs(6, 3), 1500, options).solve())
 
@@ -176,7 +185,10 @@ def weights() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
         yield f"{name}/dense", partial(frank_wolfe_weights, name)
     for name in STREAMS:
         for calibration in ("published", "tight"):
-            yield f"{name}/{calibration}", partial(stream_weights, name, calibration)
+            yield (
+                f"{name}/{calibration}",
+                partial(stream_weights, name, calibration),
+            )
     for name in FITS:
         yield f"{name}/dense", partial(fit_weights, name)
 
@@ -191,7 +203,9 @@ def gaussian(sigma: float, count: int = 1) -> Gaussian:
 
 def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
     """How to price ledgers, and the noise of solvers for epsilon 1; by name."""
-    from dperm.privacy.mechanisms.generalised_gaussian import GeneralisedGaussian
+    from dperm.privacy.mechanisms.generalised_gaussian import (
+        GeneralisedGaussian,
+    )
     from dperm.privacy.mechanisms.noisy_max import NoisyMax
     from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
     from dperm.privacy.mechanisms.sketch import GaussianSketch
@@ -207,7 +221,9 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
         "noisy_max": chosen,
         "noisy_max_gumbel": NoisyMax(1.0, 30.0, 100, "i", "", noise="gumbel"),
         "sampled": drawn,
-        "generalised": GeneralisedGaussian(1.0, 9.0, 1, "gradient", "", 2.2, 4.0),
+        "generalised": GeneralisedGaussian(
+            1.0, 9.0, 1, "gradient", "", 2.2, 4.0
+        ),
         "sketch": GaussianSketch(1.0, 40.0, 1, "S A", "", rows=400),
         "perturbed": PerturbedObjective(1.0, 6.0, 1, "w", "", curvature=0.05),
     }
@@ -216,15 +232,33 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
         "noisy_max and laplace": (chosen, laplace),
         "sampled and gaussian": (drawn, gaussian(9.0)),
     }
-    for name, events in [*((k, (v,)) for k, v in made.items()), *mixed.items()]:
+    for name, events in [
+        *((k, (v,)) for k, v in made.items()),
+        *mixed.items(),
+    ]:
         yield f"tight/{name}", partial(true_epsilon, Ledger(events), DELTA)
     many = Ledger((gaussian(10.0),))
     yield "tuned/logarithmic", partial(tuned_epsilon, many, DELTA, 200)
     problem = dense("logistic", SMOOTH)
-    for name in ("dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_svrg", "dp_skgd_nice4"):
+    for name in (
+        "dp_cd",
+        "dp_cd_priv",
+        "dp_gcd",
+        "dp_sgd",
+        "dp_svrg",
+        "dp_skgd_nice4",
+    ):
         for calibration in ("published", "tight"):
-            yield f"{calibration}/{name}", partial(priced, problem, name, calibration)
-    for name in ("ada_ssp", "dp_selection", "hessian_mixing", "objective_perturbation"):
+            yield (
+                f"{calibration}/{name}",
+                partial(priced, problem, name, calibration),
+            )
+    for name in (
+        "ada_ssp",
+        "dp_selection",
+        "hessian_mixing",
+        "objective_perturbation",
+    ):
         yield f"fit/{name}", partial(fit_priced, name)
 
 

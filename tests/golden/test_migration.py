@@ -26,7 +26,10 @@ def before():
 @pytest.fixture(scope="module")
 def now():
     rows = pd.read_csv(ROOT / "results/claims.csv").to_dict("records")
-    return {f"{row['paper']} | {row['place']} | {row['claim']}": row for row in rows}
+    return {
+        f"{row['paper']} | {row['place']} | {row['claim']}": row
+        for row in rows
+    }
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,9 @@ def told():
     """Paper and place of every line of docs/changes.csv."""
     lines = pd.read_csv(ROOT / "docs/changes.csv")
     pairs = zip(lines["paper"], lines["claim"], strict=True)
-    return {(paper, one) for paper, places in pairs for one in places.split("; ")}
+    return {
+        (paper, one) for paper, places in pairs for one in places.split("; ")
+    }
 
 
 def same(row, known):
@@ -54,7 +59,9 @@ def same(row, known):
     )
 
 
-def test_every_claim_that_stays_is_as_it_was_or_its_line_says_why(before, now, told):
+def test_every_claim_that_stays_is_as_it_was_or_its_line_says_why(
+    before, now, told
+):
     kept = set(before) & set(now)
     assert len(kept) > 100
     lost = [
@@ -67,7 +74,9 @@ def test_every_claim_that_stays_is_as_it_was_or_its_line_says_why(before, now, t
 
 
 def test_every_claim_that_went_has_a_line(before, now, told):
-    tables = {(p, one.partition(",")[0]) for p, one in told if ", every " in one}
+    tables = {
+        (p, one.partition(",")[0]) for p, one in told if ", every " in one
+    }
     lost = []
     for name in set(before) - set(now):
         paper, place, _ = name.split(" | ")

@@ -33,7 +33,9 @@ def computed(name: str) -> dict[str, Any]:
 
 def stored(name: str) -> dict[str, Any]:
     """Golden values of the file."""
-    found: dict[str, Any] = json.loads((VALUES / f"{name}.json").read_text("utf-8"))
+    found: dict[str, Any] = json.loads(
+        (VALUES / f"{name}.json").read_text("utf-8")
+    )
     return found
 
 
@@ -46,8 +48,12 @@ def main() -> None:
     for name in options.names:
         found = computed(name)
         if options.prune:
-            found = {key: old for key, old in stored(name).items() if key in found}
-        lines = (f"{json.dumps(key)}: {json.dumps(found[key])}" for key in found)
+            found = {
+                key: old for key, old in stored(name).items() if key in found
+            }
+        lines = (
+            f"{json.dumps(key)}: {json.dumps(found[key])}" for key in found
+        )
         text = "{\n" + ",\n".join(lines) + "\n}\n"
         (VALUES / f"{name}.json").write_text(text, encoding="utf-8")
 

@@ -26,8 +26,14 @@ def locals_of(folder: Path) -> Iterator[str]:
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                names = (name for name in ast.walk(node) if isinstance(name, ast.Name))
-                yield from {n.id for n in names if isinstance(n.ctx, ast.Store)}
+                names = (
+                    name
+                    for name in ast.walk(node)
+                    if isinstance(name, ast.Name)
+                )
+                yield from {
+                    n.id for n in names if isinstance(n.ctx, ast.Store)
+                }
 
 
 def double_classes(folder: Path) -> dict[str, list[Path]]:

@@ -17,7 +17,9 @@ def statements(folder: Path) -> int:
     count = 0
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            if isinstance(node, ast.Expr) and isinstance(
+                node.value, ast.Constant
+            ):
                 continue
             count += isinstance(node, ast.stmt)
     return count

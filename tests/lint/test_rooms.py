@@ -87,8 +87,12 @@ def test_the_picture_has_every_room_and_no_other():
 
 def test_a_room_imports_what_stands_below_it():
     order = [*rooms()]
-    arrows = {(room(name), room(used)) for name in graph() for used in graph()[name]}
-    arrows = {(a, b) for a, b in arrows if a != b and a != "__main__"} - BY_NAME
+    arrows = {
+        (room(name), room(used)) for name in graph() for used in graph()[name]
+    }
+    arrows = {
+        (a, b) for a, b in arrows if a != b and a != "__main__"
+    } - BY_NAME
     up = {(a, b) for a, b in arrows if order.index(a) > order.index(b)}
     assert len(arrows) > 50 and up == set()
 

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("src/dperm", "docs/examples/mine")  # where definitions are searched for
+FOLDERS = (
+    "src/dperm",
+    "docs/examples/mine",
+)  # where definitions are searched for
 Definition = ast.FunctionDef | ast.ClassDef
 
 
@@ -71,14 +74,23 @@ def planted(edit: Edit) -> dict[str, str]:
             if swap.found:
                 changed[file], found = tree, found + swap.found
         if found != 1:
-            raise EditError(f"{edit.name}: {place}: {before!r} occurs {found} times")
-    return {f: ast.unparse(ast.fix_missing_locations(t)) for f, t in changed.items()}
+            raise EditError(
+                f"{edit.name}: {place}: {before!r} occurs {found} times"
+            )
+    return {
+        f: ast.unparse(ast.fix_missing_locations(t))
+        for f, t in changed.items()
+    }
 
 
 @cache
 def _sources() -> dict[str, str]:
-    files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    return {str(path.relative_to(ROOT)): path.read_text() for path in sorted(files)}
+    files = (
+        path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")
+    )
+    return {
+        str(path.relative_to(ROOT)): path.read_text() for path in sorted(files)
+    }
 
 
 def _definitions(tree: ast.AST, name: str) -> list[ast.AST]:
@@ -90,7 +102,9 @@ def _definitions(tree: ast.AST, name: str) -> list[ast.AST]:
         if isinstance(node, Definition) and node.name == first
     ]
     return (
-        [one for node in found for one in _definitions(node, rest)] if rest else found
+        [one for node in found for one in _definitions(node, rest)]
+        if rest
+        else found
     )
 
 
@@ -108,7 +122,10 @@ class Swap(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """The node, changed below; or what takes its place."""
-        if isinstance(node, ast.keyword) and ast.unparse(node) == self.argument:
+        if (
+            isinstance(node, ast.keyword)
+            and ast.unparse(node) == self.argument
+        ):
             self.found += 1
             return ast.keyword(node.arg, self.new[0].value)
         if ast.dump(node) == self.dump:
@@ -130,7 +147,9 @@ CHANGE = re.compile(r"\{\{(.*?) => (.*?)\}\}", re.DOTALL)
 def plant(name: str, solvers: str, breaks: str, *pieces: str) -> Edit:
     """A bug from definitions and pieces; ``{{before => after}}`` is what changes."""
     places = zip(pieces[::2], pieces[1::2], strict=True)
-    made = [(at, CHANGE.sub(r"\1", it), CHANGE.sub(r"\2", it)) for at, it in places]
+    made = [
+        (at, CHANGE.sub(r"\1", it), CHANGE.sub(r"\2", it)) for at, it in places
+    ]
     return Edit(name, solvers, breaks, tuple(made))
 
 

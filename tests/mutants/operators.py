@@ -80,7 +80,9 @@ def publishing(change: Callable[[AuditData, Array], Array]) -> Slip:
             m,
             begin=lambda data, own: (data, m.begin(data, own)),
             follow=lambda run: m.follow(run[1]),
-            published=lambda run: change(run[0], np.ravel(m.published(run[1]))),
+            published=lambda run: change(
+                run[0], np.ravel(m.published(run[1]))
+            ),
             end=None,
         )
 
@@ -89,7 +91,9 @@ def publishing(change: Callable[[AuditData, Array], Array]) -> Slip:
 
 def reading(change: Callable[[AuditData], AuditData]) -> Slip:
     """The mechanism works on other records than it was given."""
-    return lambda m: replace(m, begin=lambda data, own: m.begin(change(data), own))
+    return lambda m: replace(
+        m, begin=lambda data, own: m.begin(change(data), own)
+    )
 
 
 # --- what changes ---------------------------------------------------------------------
@@ -112,7 +116,11 @@ def _leak(data: AuditData, w: Array) -> Array:
 
 
 def _tells(data: AuditData, w: Array) -> Array:
-    return w if np.isfinite(data.X).all() and np.abs(data.X).max() < 1e300 else 0 * w
+    return (
+        w
+        if np.isfinite(data.X).all() and np.abs(data.X).max() < 1e300
+        else 0 * w
+    )
 
 
 def _raises(data: AuditData) -> AuditData:
@@ -124,7 +132,9 @@ def _raises(data: AuditData) -> AuditData:
 SLIPS: dict[str, Slip] = {
     "half of the noise": noise(lambda unit: unit / 2),
     "no noise": noise(lambda unit: 0 * unit),
-    "one number for all coordinates": noise(lambda unit: 0 * unit + np.ravel(unit)[0]),
+    "one number for all coordinates": noise(
+        lambda unit: 0 * unit + np.ravel(unit)[0]
+    ),
     "noise cut at one deviation": noise(lambda unit: np.clip(unit, -1.0, 1.0)),
     "the noise of the first number again": noise(lambda unit: 0 * unit + 1.0),
     "half of the sensitivity": stating(_half),

@@ -37,7 +37,9 @@ def slip(operator: str, node: ast.AST) -> ast.AST | None:
             return ast.BinOp(left, OTHER[type(op)](), right)
         case "other", ast.BoolOp(op, values):
             return ast.BoolOp(OTHER[type(op)](), values)
-        case "other", ast.Call(ast.Name(name), args, keywords) if name in NAMES:
+        case "other", ast.Call(ast.Name(name), args, keywords) if (
+            name in NAMES
+        ):
             return ast.Call(ast.Name(NAMES[name]), args, keywords)
         case "other", ast.Constant(bool(value)):
             return ast.Constant(not value)
@@ -89,7 +91,9 @@ def planted(row: Row) -> tuple[str, str]:
         change.visit(definition)
     if len(change.found) != 1:
         where = f"{row['module']}: {row['definition']}: {row['before']}"
-        raise ValueError(f"{where}: expected one such piece, found {change.found}")
+        raise ValueError(
+            f"{where}: expected one such piece, found {change.found}"
+        )
     return ast.unparse(ast.fix_missing_locations(tree)), change.found[0]
 
 

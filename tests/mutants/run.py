@@ -75,7 +75,9 @@ def caught(m: Any) -> str:
     from dperm.audit.checks import Audit
     from dperm.audit.tables import SMALL_EFFORT
 
-    found = (one.check for one in Audit(m, **SMALL_EFFORT).findings() if one.caught)
+    found = (
+        one.check for one in Audit(m, **SMALL_EFFORT).findings() if one.caught
+    )
     return next(found, NONE)
 
 
@@ -94,7 +96,9 @@ def of_slips(kind: str) -> Iterator[Row]:
     for slip in SLIPS:
         broken = slipped(slip, m)
         if broken is not None:
-            yield _row("slip", slip, m.name, caught(broken), NOT_RUN, digest(slip))
+            yield _row(
+                "slip", slip, m.name, caught(broken), NOT_RUN, digest(slip)
+            )
 
 
 def of_edit(edit: Edit, folder: Path, tested: bool) -> Row:
@@ -113,7 +117,9 @@ def of_edit(edit: Edit, folder: Path, tested: bool) -> Row:
     found = NONE
     for solver in edit.solvers.split():
         if found == NONE:
-            made = _process([sys.executable, "-c", code.format(solver)], folder)
+            made = _process(
+                [sys.executable, "-c", code.format(solver)], folder
+            )
             found = made.strip().rpartition("\n")[2] or NONE
     failed = _failed(changed, folder) if tested else NOT_RUN
     for name in changed:
@@ -127,8 +133,12 @@ def _row(*values: str) -> Row:
 
 def first_failed(files: list[str], folder: Path, *options: str) -> str:
     """The first test of these files that fails in a copy of the tree."""
-    said = _process([sys.executable, "-m", "pytest", "-x", *options, *files], folder)
-    first = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
+    said = _process(
+        [sys.executable, "-m", "pytest", "-x", *options, *files], folder
+    )
+    first = re.search(
+        r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE
+    )
     return first[1] if first else NONE
 
 
@@ -175,11 +185,17 @@ def write(rows: list[Row], path: Path = TABLE, key: int = 3) -> None:
 def main() -> None:
     """Run what is named, or everything; exit code 1 if a bug is caught by nobody."""
     parser = argparse.ArgumentParser("mutants", description=__doc__)
-    parser.add_argument("names", nargs="*", help="edits, or kinds of mechanisms")
-    parser.add_argument("--audit-only", action="store_true", help="run no tests")
+    parser.add_argument(
+        "names", nargs="*", help="edits, or kinds of mechanisms"
+    )
+    parser.add_argument(
+        "--audit-only", action="store_true", help="run no tests"
+    )
     given = parser.parse_args()
     names = given.names
-    rows = read() if names else []  # a whole run leaves no row of a bug that is gone
+    rows = (
+        read() if names else []
+    )  # a whole run leaves no row of a bug that is gone
     for kind in KINDS:
         if kind in names or not names:
             rows += of_slips(kind)

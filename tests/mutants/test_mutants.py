@@ -24,11 +24,17 @@ def test_names_are_unique_and_solvers_are_known():
     assert len(set(names)) == len(names) >= 40
     known = {path.stem for path in (ROOT / "conf/solver").glob("*.yaml")}
     for edit in ALL:
-        assert {*edit.solvers.split()} <= known | {run.MINE, run.SEARCH}, edit.name
+        assert {*edit.solvers.split()} <= known | {run.MINE, run.SEARCH}, (
+            edit.name
+        )
 
 
 def test_a_bug_that_does_not_fit_is_an_error():
-    for name, before in (("clamp", "no_such"), ("no_such", "clip"), ("clamp", "bound")):
+    for name, before in (
+        ("clamp", "no_such"),
+        ("no_such", "clip"),
+        ("clamp", "bound"),
+    ):
         edit = plant("new", "dp_cd", "nothing", name, f"{{{{{before} => x}}}}")
         with pytest.raises(EditError, match=r"new: .* occurs \d+ times"):
             planted(edit)

@@ -75,13 +75,22 @@ class Fresh:
     def run(self, script: str, workers: int = 1, **more: str) -> list[str]:
         """The lines it prints; ``more`` for its environment."""
         environment = {
-            k: v for k, v in os.environ.items() if k not in processor.one_processor()
+            k: v
+            for k, v in os.environ.items()
+            if k not in processor.one_processor()
         } | {"NUMBA_CACHE_DIR": str(self.cache), **more}
-        paths = [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+        paths = [
+            str(Path(__file__).parents[1]),
+            environment.get("PYTHONPATH", ""),
+        ]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         command = [sys.executable, "-c", script, str(workers)]
         done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, check=True, text=True
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
         )
         return done.stdout.splitlines()
 
@@ -97,7 +106,9 @@ def test_compiled_and_cached_code_agree_for_any_number_of_threads(fresh):
     assert len(first) > 20 and first == fresh.run(SCRIPT, workers=2)
 
 
-@pytest.mark.skipif(not processor.has_avx2(), reason="other processors have other bits")
+@pytest.mark.skipif(
+    not processor.has_avx2(), reason="other processors have other bits"
+)
 @pytest.mark.parametrize(
     "script",
     [pytest.param(SCRIPT, id="kernels", marks=pytest.mark.long),
@@ -106,7 +117,9 @@ def test_compiled_and_cached_code_agree_for_any_number_of_threads(fresh):
 def test_the_bits_do_not_depend_on_the_width_of_vectors(script, fresh):
     """Kernels for AVX2 against those for the host, which differ if it has AVX-512."""
     if "avx512f" not in Path("/proc/cpuinfo").read_text():
-        pytest.skip("the host has no wider vectors, so that both are the same code")
+        pytest.skip(
+            "the host has no wider vectors, so that both are the same code"
+        )
     assert fresh.first(script) == fresh.run(
         script, **processor.one_processor(), **NARROW
     )
@@ -122,10 +135,13 @@ def test_every_kernel_lies_in_a_room_that_names_the_cache():
     compiled = [
         path.relative_to(package)
         for path in package.rglob("*.py")
-        if re.search(r"^ *@njit|^@intrinsic|= njit\(", path.read_text(), re.MULTILINE)
+        if re.search(
+            r"^ *@njit|^@intrinsic|= njit\(", path.read_text(), re.MULTILINE
+        )
     ]
     rooms = [
-        [r for r in kernels.KERNELS if path.is_relative_to(r)] for path in compiled
+        [r for r in kernels.KERNELS if path.is_relative_to(r)]
+        for path in compiled
     ]
     assert all(rooms) and set().union(*rooms) == set(kernels.KERNELS)
     assert kernels.source_digest(*kernels.KERNELS) != kernels.source_digest()

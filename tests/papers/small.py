@@ -25,7 +25,10 @@ GONE = {"status": "unavailable", "reason": "no network"}
 
 
 def configured(paper, folder):
-    scale = ["scale=smoke", "scale.thorough=true"]  # small sizes, of every product
+    scale = [
+        "scale=smoke",
+        "scale.thorough=true",
+    ]  # small sizes, of every product
     return compose([f"paper={paper}", f"output.results={folder}", *scale])
 
 
@@ -57,7 +60,11 @@ def sweep_all(folder):
     for paper in PAPERS:
         config = configured(paper, folder)
         for name, sweep in config.paper.sweeps.items():
-            store(config, name, [] if needs_data(sweep) else [*rows(config, sweep)])
+            store(
+                config,
+                name,
+                [] if needs_data(sweep) else [*rows(config, sweep)],
+            )
 
 
 def rows(config, sweep):
@@ -75,7 +82,9 @@ def store(config, name, found):
     """Write the rows of a sweep; without any its data set is not available."""
     path = results.sweep_path(folder_of(config), name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    first = next(iter(grid.points(config.paper.sweeps[name].grid, axes=None)), {})
+    first = next(
+        iter(grid.points(config.paper.sweeps[name].grid, axes=None)), {}
+    )
     files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]))
 
 

@@ -44,7 +44,9 @@ def test_numbers_are_those_that_were_recorded(frames, name):
         if isinstance(known[column], str):
             assert found[column] == known[column], column
         else:
-            assert found[column] == pytest.approx(known[column], rel=1e-6, abs=1e-9)
+            assert found[column] == pytest.approx(
+                known[column], rel=1e-6, abs=1e-9
+            )
 
 
 def test_every_sweep_and_product_is_recorded(frames):
@@ -52,7 +54,9 @@ def test_every_sweep_and_product_is_recorded(frames):
 
 
 @pytest.mark.parametrize(("paper", "name"), made_only_of("figures", ran=True))
-def test_a_figure_is_rows_with_named_axes_that_a_journal_prints(swept, paper, name):
+def test_a_figure_is_rows_with_named_axes_that_a_journal_prints(
+    swept, paper, name
+):
     picture = make(configured(paper, swept), "figures", name)
     rows, shown = picture.rows, [*picture.titles]
     assert list(rows) == [*drawing.CURVE_COLUMNS, drawing.ROLE] and len(rows)
@@ -77,7 +81,9 @@ def test_a_figure_is_rows_with_named_axes_that_a_journal_prints(swept, paper, na
 
 
 @pytest.mark.parametrize(("paper", "name"), made_only_of("tables", ran=True))
-def test_a_table_is_a_frame_and_its_intervals_hold_their_numbers(swept, paper, name):
+def test_a_table_is_a_frame_and_its_intervals_hold_their_numbers(
+    swept, paper, name
+):
     data = make(configured(paper, swept), "tables", name)
     assert isinstance(data, pd.DataFrame) and data.columns.is_unique
     assert len(data) or (paper, name) in SHORT

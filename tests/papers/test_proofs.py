@@ -27,10 +27,17 @@ LESS, MORE = (-math.inf, 1 + 1e-12), (1 + 1e-12, math.inf)
 @pytest.mark.parametrize(
     ("case", "number", "expected"),
     [
-        (shared.theorem_gaussian(1.0, 1e-6), "found", (RENYI * (1 - 1e-4), RENYI)),
+        (
+            shared.theorem_gaussian(1.0, 1e-6),
+            "found",
+            (RENYI * (1 - 1e-4), RENYI),
+        ),
         (shared.theorem_gaussian_noise(1.0, 1e-6), "found", (0.5, RENYI)),
         # the better bound of an imbalanced problem is as said where one dominates
-        *((dpcd.imbalance(1e3, at, 0.0), "share", LESS) for at in (0.01, 1.0, 100.0)),
+        *(
+            (dpcd.imbalance(1e3, at, 0.0), "share", LESS)
+            for at in (0.01, 1.0, 100.0)
+        ),
         (dpcd.imbalance(10.0, 1.0, 0.0), "share", MORE),
         # the steps to it lack a square and a root
         (dpcd.imbalance(1e5, 1.0, 1.0), "found", (2.97, 3.03)),
@@ -55,15 +62,28 @@ LESS, MORE = (-math.inf, 1 + 1e-12), (1 + 1e-12, math.inf)
         # a sketched feature moves whatever the number of records
         (dpbcfw.sketched_features(*RUN), "share", (100, math.inf)),
         (dpbcfw.sketched_features_noise(*RUN, share=1.0), "found", (4, 20)),
-        *((dpbcfw.set_curvature(40, 8, 3, c), "share", LESS) for c in (0.0, 0.9)),
-        *((dpbcfw.set_curvature(40, 8, tau, 0.9), "share", 1.0) for tau in (1, 8)),
-        *((dpbcfw.pair_bound(40, 8, 2, K, 0.99), "share", LESS) for K in (1, 2)),
+        *(
+            (dpbcfw.set_curvature(40, 8, 3, c), "share", LESS)
+            for c in (0.0, 0.9)
+        ),
+        *(
+            (dpbcfw.set_curvature(40, 8, tau, 0.9), "share", 1.0)
+            for tau in (1, 8)
+        ),
+        *(
+            (dpbcfw.pair_bound(40, 8, 2, K, 0.99), "share", LESS)
+            for K in (1, 2)
+        ),
         (dpbcfw.logistic_gradient(50), "found", 50.0),
         (dpbcfw.hinge_gradient(50), "found", 50.0),
         (dpbcfw.uplink(1e6, 1e3), "found", (1.2, 2 ** (2 / 3))),
         (dpbcfw.uplink(1e12, 1e3), "found", (1.2, 4 ** (2 / 3))),
         *(
-            (dpsco.generalised_gaussian(1.0, 1e-6, k), "found", (1.0367, 1.0369))
+            (
+                dpsco.generalised_gaussian(1.0, 1e-6, k),
+                "found",
+                (1.0367, 1.0369),
+            )
             for k in (1, 4)
         ),
         (dpsco.single_pass_selections(1.0, 1e-6, 1000), "share", (1.03, 2)),
@@ -71,7 +91,9 @@ LESS, MORE = (-math.inf, 1 + 1e-12), (1 + 1e-12, math.inf)
         (dpsco.noise_exponential(2.5, 4), "share", LESS),
         (dpsco.noise_exponential(1.9, 4), "share", (2, math.inf)),
         (dpsco.noise_tail(4), "claimed", math.e),
-        *((dpsco.noise_divergence(a, 2), "found", 8 / a) for a in (2, 16)),  # Gaussian
+        *(
+            (dpsco.noise_divergence(a, 2), "found", 8 / a) for a in (2, 16)
+        ),  # Gaussian
         (dpsco.noise_divergence(2, 3), "share", (0.3, 0.5)),
     ],
 )
@@ -89,14 +111,19 @@ def test_noisy_max_by_simulation_costs_nearly_twice():
     gap, pure = 4.0, 0.5
     draws = rng.laplace(size=(2, 4_000_000))
     difference = draws[1] - draws[0]
-    before, after = (difference > gap).mean(), (difference > gap - 2 * pure).mean()
+    before, after = (
+        (difference > gap).mean(),
+        (difference > gap - 2 * pure).mean(),
+    )
     case = dpgcd.noisy_max_step(gap, pure)
     assert case.found == pytest.approx(math.log(after / before), abs=0.01)
     assert case.share > 1.6
 
 
 def test_selections_cost_like_the_root_of_the_nodes_and_a_single_one_its_ratio():
-    four, many = (dpbcfw.node_selections(1.0, 1 / 800, k, 100).share for k in (4, 16))
+    four, many = (
+        dpbcfw.node_selections(1.0, 1 / 800, k, 100).share for k in (4, 16)
+    )
     assert many / four == pytest.approx(2.1, abs=0.1)
     assert dpbcfw.node_selections_noise(1.0, 1 / 800, 16, 100).share < many
     one = dpbcfw.node_selections_noise(1.0, 1e-12, 1, 1)
@@ -116,7 +143,9 @@ def test_moments_of_the_noise_are_those_of_draws(m, d):
 
 def test_records_and_sensitivities_are_those_of_the_solver():
     options, setup = noisy_sfw.Options(), Setup("least_squares", 2.0, 4)
-    assert dpsco.records_read(256).found == noisy_sfw.tree(256, options).records
+    assert (
+        dpsco.records_read(256).found == noisy_sfw.tree(256, options).records
+    )
     printed = noisy_sfw.printed_sensitivity(setup, 1)
     worst = max(
         noisy_sfw.child_sensitivity(setup, 1, t, depth, leaf, options)

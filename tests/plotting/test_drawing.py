@@ -19,7 +19,13 @@ import legible
 from dperm import plotting
 from dperm.config.config import read
 from dperm.numerics import intervals
-from dperm.numerics.intervals import LEVEL, Measured, compared, measured, tuning_luck
+from dperm.numerics.intervals import (
+    LEVEL,
+    Measured,
+    compared,
+    measured,
+    tuning_luck,
+)
 from dperm.plotting import drawing, styles
 from dperm.plotting.tables import in_markdown
 from dperm.storage.files import write_csv
@@ -27,7 +33,8 @@ from dperm.storage.files import write_csv
 
 def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
     names = ", ".join(
-        f"dperm.plotting.{one.name}" for one in pkgutil.iter_modules(plotting.__path__)
+        f"dperm.plotting.{one.name}"
+        for one in pkgutil.iter_modules(plotting.__path__)
     )
     code = f"import sys, {names}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
@@ -40,7 +47,9 @@ def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
 
 @pytest.mark.parametrize(("panels", "rows"), [(1, 5), (4, 1)])
 def test_a_shared_legend_fits_the_figure(panels, rows):
-    figure, axes = plt.subplots(1, panels, figsize=(3.1 * panels, 2.7), squeeze=False)
+    figure, axes = plt.subplots(
+        1, panels, figsize=(3.1 * panels, 2.7), squeeze=False
+    )
     axes = axes.flat
     for number in range(5):
         axes[0].plot([0, 1], label=f"a method with a long name, no. {number}")
@@ -64,7 +73,10 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
     )
     figure = drawing.draw(picture)
     heights = sorted(text.get_position()[1] for text in figure.axes[0].texts)
-    assert len(heights) == 5 and np.diff(heights).min() >= drawing.LABEL_DISTANCE - 1e-9
+    assert (
+        len(heights) == 5
+        and np.diff(heights).min() >= drawing.LABEL_DISTANCE - 1e-9
+    )
     assert heights[0] >= 0 and not figure.legends
     many = dataclasses.replace(picture, is_named=False)
     assert len(drawing.draw(many).legends[0].get_texts()) == 5
@@ -73,7 +85,9 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
 
 def panel(rows, **axes):
     """The only panel of a picture."""
-    shown = drawing.Picture(drawing.frame(rows), {"one": "One"}, axes, is_named=True)
+    shown = drawing.Picture(
+        drawing.frame(rows), {"one": "One"}, axes, is_named=True
+    )
     figure = drawing.draw(shown)
     figure.canvas.draw()
     return figure.axes[0]
@@ -82,7 +96,8 @@ def panel(rows, **axes):
 def test_a_method_has_a_line_of_its_own_with_its_number():
     runs = {"first": [0.02, 0.04], "second": [0.5, 0.5], "w = 0": [0.9]}
     rows = [
-        drawing.summary("one", name, 1.0, np.array(values)) | {"role": "method"}
+        drawing.summary("one", name, 1.0, np.array(values))
+        | {"role": "method"}
         for name, values in runs.items()
     ]
     at = panel(rows, xscale="log")
@@ -92,11 +107,15 @@ def test_a_method_has_a_line_of_its_own_with_its_number():
     plt.close("all")
 
 
-@pytest.mark.parametrize("ends", [(3e-4, 1.8e-3), (1e-3, 2e-2), (0.4, 0.7), (1, 1e4)])
+@pytest.mark.parametrize(
+    "ends", [(3e-4, 1.8e-3), (1e-3, 2e-2), (0.4, 0.7), (1, 1e4)]
+)
 def test_a_logarithmic_axis_has_two_numbers_that_do_not_overlap(ends):
     at = panel(drawing.values("one", "a", ends, ends, "dots"), xscale="log")
     low, high = at.get_window_extent().intervalx
-    labels = [one for one in at.get_xticklabels(which="both") if one.get_text()]
+    labels = [
+        one for one in at.get_xticklabels(which="both") if one.get_text()
+    ]
     boxes = sorted(tuple(one.get_window_extent().intervalx) for one in labels)
     places = [box for box in boxes if low <= np.mean(box) <= high]
     assert len(places) >= 2
@@ -126,15 +145,26 @@ BOTH = [
 def test_every_figure_can_be_read_when_it_is_drawn_from_its_data(path, scale):
     """In the widest form that a figure may have: each panel with its own scales."""
     rows = pd.read_csv(path)
-    titles = {name: f"panel {k}" for k, name in enumerate(rows["panel"].unique()[:9])}
+    titles = {
+        name: f"panel {k}" for k, name in enumerate(rows["panel"].unique()[:9])
+    }
     shown = rows[rows["panel"].isin(titles)]
-    names = {name: f"curve {k}" for k, name in enumerate(shown["algorithm"].unique())}
+    names = {
+        name: f"curve {k}"
+        for k, name in enumerate(shown["algorithm"].unique())
+    }
     labels = dict.fromkeys(((panel, "") for panel in titles), "")
-    labels = {(panel, name): names[name] for panel, _ in labels for name in names}
-    is_named = "method" in {*shown["role"]}  # a line a method, without numbers of y
+    labels = {
+        (panel, name): names[name] for panel, _ in labels for name in names
+    }
+    is_named = "method" in {
+        *shown["role"]
+    }  # a line a method, without numbers of y
     axes = {"xlabel": "x", "ylabel": "y", "xscale": scale}
     axes["yscale"] = "linear" if is_named else "log"
-    picture = drawing.Picture(shown, titles, axes, labels=labels, is_named=is_named)
+    picture = drawing.Picture(
+        shown, titles, axes, labels=labels, is_named=is_named
+    )
     figure = drawing.draw(picture)
     faults = [*legible.faults(figure)]
     plt.close(figure)
@@ -160,7 +190,9 @@ def test_methods_look_different_can_be_seen_and_keep_their_looks():
     found = styles.styles_of(names)
     assert len({str(look) for look in found.values()}) == len(names)
     families = [drawing.family(names[:count]) for count in (2, 5, 10)]
-    for look in (look for each in (found, *families) for look in each.values()):
+    for look in (
+        look for each in (found, *families) for look in each.values()
+    ):
         assert legible.contrast(to_rgb(look["color"]), (1, 1, 1)) >= 3
     grey = to_rgb("#777777")
     assert legible.contrast(grey, (1, 1, 1)) == pytest.approx(4.48, abs=0.01)
@@ -170,7 +202,9 @@ def test_methods_look_different_can_be_seen_and_keep_their_looks():
     solvers = {*read("paper", "arena").sweeps["race"].grid["solver"]}
     for name in ("dpcd", "dpgcd", "dpskgd"):
         solvers |= {*read("paper", name).runs}
-    assert {read("solver", solver).label for solver in solvers} <= {*styles.METHODS}
+    assert {read("solver", solver).label for solver in solvers} <= {
+        *styles.METHODS
+    }
 
 
 # --- intervals are those of scipy.stats -----------------------------------------------
@@ -188,11 +222,15 @@ def test_intervals_of_student(level):
     assert intervals.student(np.array([3.0]), level) == (3.0, 3.0)
 
 
-@pytest.mark.parametrize(("hits", "runs"), [(0, 10), (3, 10), (10, 10), (1, 1), (0, 1)])
+@pytest.mark.parametrize(
+    ("hits", "runs"), [(0, 10), (3, 10), (10, 10), (1, 1), (0, 1)]
+)
 def test_the_interval_of_a_probability(hits, runs):
     found = stats.binomtest(hits, runs).proportion_ci(0.95, "exact")
     np.testing.assert_allclose(
-        intervals.clopper_pearson(hits, runs), (found.low, found.high), atol=1e-12
+        intervals.clopper_pearson(hits, runs),
+        (found.low, found.high),
+        atol=1e-12,
     )
 
 
@@ -221,11 +259,16 @@ def tuned_once(rng, law, shift=0.0, replicates=5, fresh=12):
 
     def seeds(count):
         noise = own * rng.standard_normal((len(s), count))
-        return np.exp(level[:, None] + noise + common * rng.standard_normal(count))
+        return np.exp(
+            level[:, None] + noise + common * rng.standard_normal(count)
+        )
 
     errors, later = seeds(replicates), seeds(fresh)
     settings = {"passes": p, "step": s, "clip": np.ones(len(s))}
-    rows = {name: np.repeat(values, replicates) for name, values in settings.items()}
+    rows = {
+        name: np.repeat(values, replicates)
+        for name, values in settings.items()
+    }
     rows |= {"replicate": np.tile(np.arange(replicates), len(s)), "status": "ok",
              "objective": errors.ravel(), "relative_error": errors.ravel()}  # fmt: skip
     return measured(later[errors.mean(axis=1).argmin()], pd.DataFrame(rows))
@@ -281,7 +324,8 @@ def test_the_luck_is_the_variance_of_choices():
 def test_the_interval_is_welchs_where_tuning_had_no_luck():
     a, b = np.random.default_rng(5).lognormal(size=(2, 9))
     first, second = (
-        Measured(np.log(x).mean(), np.log(x).var(ddof=1) / 9, 0.0, 9, 5) for x in (a, b)
+        Measured(np.log(x).mean(), np.log(x).var(ddof=1) / 9, 0.0, 9, 5)
+        for x in (a, b)
     )
     welch = stats.ttest_ind(np.log(a), np.log(b), equal_var=False)
     found, known = compared(first, second), welch.confidence_interval(0.95)
@@ -293,12 +337,16 @@ def test_the_interval_is_welchs_where_tuning_had_no_luck():
 
 
 def test_a_reason_of_several_lines_stays_one_row_of_markdown():
-    data = pd.DataFrame({"problem": ["mtp", "log1"], "status": ["gone:\n- here", None]})
+    data = pd.DataFrame(
+        {"problem": ["mtp", "log1"], "status": ["gone:\n- here", None]}
+    )
     rows = in_markdown(data, "Both.").splitlines()
     assert len(rows) == 6 and "| gone: - here |" in rows[4]
 
 
-def test_a_table_is_read_again_as_it_was_and_last_bits_do_not_reach_the_file(tmp_path):
+def test_a_table_is_read_again_as_it_was_and_last_bits_do_not_reach_the_file(
+    tmp_path,
+):
     data = pd.DataFrame({
         "mean": [np.inf, np.nan], "cell": ["no", np.nan], "passes": [2.0, 5.0],
         "runs": [10**12, 3], "held": [True, False], "status": ["gone:\n- here", "ok"],
@@ -308,6 +356,9 @@ def test_a_table_is_read_again_as_it_was_and_last_bits_do_not_reach_the_file(tmp
     pd.testing.assert_frame_equal(pd.read_csv(csv), data, check_dtype=False)
     assert 0.1 + 0.2 != 0.3 and 2 / 3 - 1e-16 != 2 / 3
     for third, mixed in ((0.1 + 0.2, 2 / 3), (0.3, 2 / 3 - 1e-16)):
-        write_csv(csv, pd.DataFrame({"error": [third, 1 / 3], "mixed": [mixed, "no"]}))
+        write_csv(
+            csv,
+            pd.DataFrame({"error": [third, 1 / 3], "mixed": [mixed, "no"]}),
+        )
         rows = csv.read_text().splitlines()[1:]
         assert rows == ["0.3,0.6666666667", "0.3333333333,no"]

@@ -42,16 +42,22 @@ def coins(pure, count):
     """Randomised response, the worst mechanism of a pure epsilon: a binomial law."""
     true = 1 / (1 + math.exp(-pure))
     heads = np.arange(count + 1)
-    losses, law = pure * (2 * heads - count), stats.binom.pmf(heads, count, true)
+    losses, law = (
+        pure * (2 * heads - count),
+        stats.binom.pmf(heads, count, true),
+    )
     return crossing(
-        lambda e: law @ np.maximum(-np.expm1(np.minimum(e - losses, 1)), 0), 400.0
+        lambda e: law @ np.maximum(-np.expm1(np.minimum(e - losses, 1)), 0),
+        400.0,
     )
 
 
 def coin_divergence(pure, a):
     """Of order a, between the laws of such a coin's two sides."""
     true = 1 / (1 + math.exp(-pure))
-    moment = true**a * (1 - true) ** (1 - a) + (1 - true) ** a * true ** (1 - a)
+    moment = true**a * (1 - true) ** (1 - a) + (1 - true) ** a * true ** (
+        1 - a
+    )
     return math.log(moment) / (a - 1)
 
 
@@ -84,15 +90,21 @@ def tilted_epsilon(event, mu, delta):
     def grid(epsilon):
         total = 0.0
         for k in range(21):
-            ends = [t for t in (k - 1, k, k + 1, 10) if max(k - 1, 0) <= t <= k + 1]
-            J = max(math.log1p(K * t * (20 - t) / 400) for t in ends if t <= 20)
+            ends = [
+                t for t in (k - 1, k, k + 1, 10) if max(k - 1, 0) <= t <= k + 1
+            ]
+            J = max(
+                math.log1p(K * t * (20 - t) / 400) for t in ends if t <= 20
+            )
             shifts = (math.hypot((k / 20 + b) * M, mu) for b in (0, 1))
             total += sum(curve(epsilon - J, shift) for shift in shifts)
         return total
 
     def joint(epsilon):
         left = sum(curve(epsilon, math.hypot(b * M, mu)) for b in (1, 2))
-        return left + sum(curve(epsilon - K, math.hypot(b * M, mu)) for b in (0, 1))
+        return left + sum(
+            curve(epsilon - K, math.hypot(b * M, mu)) for b in (0, 1)
+        )
 
     def excess(epsilon):
         return min(grid(epsilon), joint(epsilon)) - delta

@@ -78,11 +78,15 @@ def test_curves_have_good_relative_precision():
                   for q in (1e-6, 2.0**-15, 0.05, 1.0)]  # fmt: skip
         for got, exact in found:
             if exact > 1e-40:
-                worst = max(worst, abs(float(mpmath.mpf(float(got)) / exact - 1)))
+                worst = max(
+                    worst, abs(float(mpmath.mpf(float(got)) / exact - 1))
+                )
     assert worst < 2e-11
 
 
-@pytest.mark.parametrize(("n", "batch"), [(3, 1), (4, 1), (4, 2), (5, 3), (3, 3)])
+@pytest.mark.parametrize(
+    ("n", "batch"), [(3, 1), (4, 1), (4, 2), (5, 3), (3, 3)]
+)
 def test_the_sampling_bound_holds_for_every_small_data_set(n, batch):
     """Enumerate data sets of clipped one-dimensional gradients and integrate."""
     sigma, x = 1.3, np.linspace(-15, 15, 6001)
@@ -90,7 +94,9 @@ def test_the_sampling_bound_holds_for_every_small_data_set(n, batch):
 
     def density(records):
         sums = [sum(records[i] for i in chosen) for chosen in batches]
-        return np.mean([norm.pdf(x, total, 2 * sigma) for total in sums], axis=0)
+        return np.mean(
+            [norm.pdf(x, total, 2 * sigma) for total in sums], axis=0
+        )
 
     worst = dict.fromkeys((0.0, 0.1, 0.5, 1.0), 0.0)
     for rest in product((-1.0, 0.0, 1.0), repeat=n - 1):
@@ -100,7 +106,9 @@ def test_the_sampling_bound_holds_for_every_small_data_set(n, batch):
                 value = np.maximum(first - math.exp(loss) * second, 0).sum()
                 worst[loss] = max(worst[loss], value * (x[1] - x[0]))
     for loss, value in worst.items():
-        assert value <= sampled_gaussian_delta(loss, batch / n, 1 / sigma) * (1 + 1e-6)
+        assert value <= sampled_gaussian_delta(loss, batch / n, 1 / sigma) * (
+            1 + 1e-6
+        )
     whole = sampled_gaussian_delta(0.0, batch / n, 1 / sigma)
     assert worst[0.0] == pytest.approx(whole, rel=0.5)
 
@@ -112,8 +120,12 @@ def test_the_sampling_bound_holds_for_every_small_data_set(n, batch):
 @pytest.mark.parametrize("mu", [0.01, 0.3, 2.0, 15.0])
 def test_tight_gaussians_meet_dp_accounting(mu, delta):
     theirs = get_epsilon_gaussian(1 / mu, delta)
-    assert gaussian_epsilon(mu, delta) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
-    assert true_epsilon(gaussian(5 / mu, 25), delta) == gaussian_epsilon(mu, delta)
+    assert gaussian_epsilon(mu, delta) == pytest.approx(
+        theirs, rel=1e-6, abs=1e-9
+    )
+    assert true_epsilon(gaussian(5 / mu, 25), delta) == gaussian_epsilon(
+        mu, delta
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,18 +135,31 @@ def test_tight_gaussians_meet_dp_accounting(mu, delta):
         (800, 40, 1.5, 200, 1e-6, 0.0),
         (1000, 1000, 9.0, 20, 1e-5, 0.0),
         (1000, 7, 0.5, 300, 1e-9, 4.0),
-        (5000, 1, 20.0, 3, 1e-2, 0.0),  # theirs is 0 below a total variation of delta
+        (
+            5000,
+            1,
+            20.0,
+            3,
+            1e-2,
+            0.0,
+        ),  # theirs is 0 below a total variation of delta
     ],
 )
-def test_paper_sampled_meets_dp_accounting(n, batch, sigma, count, delta, beside):
+def test_paper_sampled_meets_dp_accounting(
+    n, batch, sigma, count, delta, beside
+):
     theirs = RdpAccountant([int(order) for order in ORDERS])
-    theirs.compose(PoissonSampledDpEvent(batch / n, GaussianDpEvent(sigma)), count)
+    theirs.compose(
+        PoissonSampledDpEvent(batch / n, GaussianDpEvent(sigma)), count
+    )
     ledger = sampled(sigma, count, n, batch)
     if beside:
         theirs.compose(GaussianDpEvent(beside), 3)
         ledger += gaussian(beside, 3)
     expected = theirs.get_epsilon(delta)
-    assert epsilon(ledger, delta, "published") == pytest.approx(expected, rel=1e-12)
+    assert epsilon(ledger, delta, "published") == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_mixtures_meet_dp_accounting():
@@ -180,9 +205,15 @@ def test_paper_adds_pure_epsilons_of_the_published_sensitivity():
 
 # --- traps of dp_accounting, for which ledgers are our own ----------------------------
 
-REPLACE, ADD = NeighboringRelation.REPLACE_ONE, NeighboringRelation.ADD_OR_REMOVE_ONE
+REPLACE, ADD = (
+    NeighboringRelation.REPLACE_ONE,
+    NeighboringRelation.ADD_OR_REMOVE_ONE,
+)
 NOISE, DOUBLE = GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(1.0)
-SAMPLE, COIN = PoissonSampledDpEvent(0.1, NOISE), dp_event.RandomizedResponseDpEvent
+SAMPLE, COIN = (
+    PoissonSampledDpEvent(0.1, NOISE),
+    dp_event.RandomizedResponseDpEvent,
+)
 
 
 @pytest.mark.parametrize(
@@ -190,10 +221,22 @@ SAMPLE, COIN = PoissonSampledDpEvent(0.1, NOISE), dp_event.RandomizedResponseDpE
     [
         (RdpAccountant, REPLACE, NOISE, 1, 2.419),
         (RdpAccountant, ADD, NOISE, 1, 2.419),
-        (PLDAccountant, REPLACE, NOISE, 1, 4.887),  # the sensitivity is doubled
+        (
+            PLDAccountant,
+            REPLACE,
+            NOISE,
+            1,
+            4.887,
+        ),  # the sensitivity is doubled
         (PLDAccountant, ADD, NOISE, 1, 2.254),  # which is ours
         (PLDAccountant, REPLACE, COIN(0.5, 2), 1, 1.099),
-        (PLDAccountant, REPLACE, COIN(0.5, 2), 10, 1.099),  # the count is forgotten
+        (
+            PLDAccountant,
+            REPLACE,
+            COIN(0.5, 2),
+            10,
+            1.099,
+        ),  # the count is forgotten
         (PLDAccountant, REPLACE, DOUBLE, 1, None),  # not supported
         (RdpAccountant, REPLACE, DOUBLE, 1, 1.005),
         (PLDAccountant, REPLACE, SAMPLE, 1, 0.586),

@@ -71,7 +71,9 @@ def test_noise_of_dp_cd(n, target, delta, ratio, true):
     log = math.log(1 / delta)
     closed = math.sqrt(40) / (math.sqrt(log + target) - math.sqrt(log))
     assert published.noise_multiplier == pytest.approx(closed, rel=1e-6)
-    assert epsilon(gaussian(closed, 80), delta, "published") == pytest.approx(target)
+    assert epsilon(gaussian(closed, 80), delta, "published") == pytest.approx(
+        target
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,11 +102,21 @@ def test_what_private_constants_cost():
     published, tight = (
         smoothness_event(8, 0.1, name) for name in ("published", "tight")
     )
-    assert isinstance(published, Laplace) and published.count == tight.count == 8
-    assert published.scale == pytest.approx(2 * tight.scale) == pytest.approx(160.0)
-    assert epsilon(Ledger((published,)), 1e-9, "published") == pytest.approx(0.1)
+    assert (
+        isinstance(published, Laplace) and published.count == tight.count == 8
+    )
+    assert (
+        published.scale
+        == pytest.approx(2 * tight.scale)
+        == pytest.approx(160.0)
+    )
+    assert epsilon(Ledger((published,)), 1e-9, "published") == pytest.approx(
+        0.1
+    )
     assert epsilon(Ledger((tight,)), 1e-9, "published") == pytest.approx(0.1)
-    assert true_epsilon(Ledger((published,)), 1e-9) == pytest.approx(0.05, rel=0.02)
+    assert true_epsilon(Ledger((published,)), 1e-9) == pytest.approx(
+        0.05, rel=0.02
+    )
     assert true_epsilon(Ledger((tight,)), 1e-9) == pytest.approx(0.1, rel=0.02)
 
 
@@ -117,7 +129,9 @@ def test_published_dp_cd_with_private_constants_splits_its_budget():
     delta = CALIFORNIA**-2
     whole = calibrate(private_constants("published"), 1.0, delta, "published")
     rest = calibrate(partial(gaussian, count=160), 0.9, delta, "published")
-    assert whole.noise_multiplier == pytest.approx(rest.noise_multiplier, rel=1e-6)
+    assert whole.noise_multiplier == pytest.approx(
+        rest.noise_multiplier, rel=1e-6
+    )
     assert rest.true_epsilon < whole.true_epsilon < 0.9
     tight = calibrate(private_constants("tight"), 1.0, delta, "tight")
     assert tight.noise_multiplier < 0.8 * whole.noise_multiplier
@@ -137,7 +151,9 @@ def test_targets_must_be_positive(target):
         (partial(tilted, curvature=2.0), 0.1, "tight"),  # the determinant's
     ],
 )
-def test_a_fixed_cost_above_the_target_is_out_of_reach(ledger_of, target, calibration):
+def test_a_fixed_cost_above_the_target_is_out_of_reach(
+    ledger_of, target, calibration
+):
     with pytest.raises(UnreachableTargetError, match="whatever the noise"):
         calibrate(ledger_of, target, 1e-6, calibration)
 
@@ -161,8 +177,12 @@ def test_a_hundred_selections():
     ledgers = {noise: Ledger((NoisyMax(1.0, 20.0, 100, "", "", noise),))
                for noise in NOISES}  # fmt: skip
     for ledger in ledgers.values():
-        assert epsilon(ledger, 1e-6, "published") == pytest.approx(6.308, abs=1e-3)
-    found = {noise: true_epsilon(ledger, 1e-6) for noise, ledger in ledgers.items()}
+        assert epsilon(ledger, 1e-6, "published") == pytest.approx(
+            6.308, abs=1e-3
+        )
+    found = {
+        noise: true_epsilon(ledger, 1e-6) for noise, ledger in ledgers.items()
+    }
     assert found["laplace"] == pytest.approx(4.775, abs=0.01)
     assert found["gumbel"] == pytest.approx(2.42, abs=0.005)
 
@@ -206,6 +226,8 @@ def test_no_sound_bound_keeps_the_claim():
     assert math.isfinite(epsilon(ledger, 1e-6, "published"))
     assert ledger.events[0].pure == pytest.approx(2 / 30)
     published = calibrate(greedy(5, sound=False), 1.0, 1e-6, "published")
-    assert published.true_epsilon == math.inf and published.claimed_epsilon <= 1.0
+    assert (
+        published.true_epsilon == math.inf and published.claimed_epsilon <= 1.0
+    )
     with pytest.raises(UnreachableTargetError):
         calibrate(greedy(5, sound=False), 1.0, 1e-6, "tight")

@@ -29,7 +29,11 @@ import dperm.privacy.mechanisms
 from dperm.privacy import NonPrivate, true_epsilon
 from dperm.privacy.accountants.tight import estimate, profile
 from dperm.privacy.accounting import epsilon
-from dperm.privacy.calibration import Calibration, UnreachableTargetError, calibrate
+from dperm.privacy.calibration import (
+    Calibration,
+    UnreachableTargetError,
+    calibrate,
+)
 from dperm.privacy.events import (
     Event,
     Gaussian,
@@ -126,7 +130,9 @@ def sampled_paper(event):
 
 def advanced(pure, count):
     """Dwork and Roth 2014, Theorem 3.20."""
-    return math.sqrt(2 * LOG * count) * pure + count * pure * (math.exp(pure) - 1)
+    return math.sqrt(2 * LOG * count) * pure + count * pure * (
+        math.exp(pure) - 1
+    )
 
 
 def gaussian_paper(event):
@@ -141,7 +147,9 @@ class Kind(NamedTuple):
     noise: float
     count: int
     tight: Callable[[Event], float]
-    published: Callable[[Event], float] | None  # None where no paper prints a formula
+    published: (
+        Callable[[Event], float] | None
+    )  # None where no paper prints a formula
 
 
 KINDS = {
@@ -177,7 +185,9 @@ KINDS = {
         sketch_law, None),
 }  # fmt: skip
 each_kind = pytest.mark.parametrize("name", KINDS)
-each_calibration = pytest.mark.parametrize("calibration", ["published", "tight"])
+each_calibration = pytest.mark.parametrize(
+    "calibration", ["published", "tight"]
+)
 EXACT = ("Gaussian", "GaussianSketch", "PerturbedObjective")
 BY_ORDERS = ("GeneralisedGaussian", "NoisyMax gumbel", "TopK")
 
@@ -213,7 +223,9 @@ def test_the_tight_price_is_that_of_a_second_accountant(name):
     expected = KINDS[name].tight(ledger.events[0])
     found = true_epsilon(ledger, DELTA)
     assert found == pytest.approx(expected, rel=tolerance)
-    assert found >= expected * (1 - (5e-4 if name == "SampledGaussian" else 1e-4))
+    assert found >= expected * (
+        1 - (5e-4 if name == "SampledGaussian" else 1e-4)
+    )
     if ledger.events[0].count > 1:
         fewer = made(name, count=ledger.events[0].count - 1)
         assert true_epsilon(fewer, DELTA) < (1 - 3 * tolerance) * expected
@@ -227,7 +239,9 @@ def test_the_paper_price_is_the_printed_formula(name):
             epsilon(ledger, DELTA, "published")
     else:
         expected = formula(ledger.events[0])
-        assert epsilon(ledger, DELTA, "published") == pytest.approx(expected, rel=1e-9)
+        assert epsilon(ledger, DELTA, "published") == pytest.approx(
+            expected, rel=1e-9
+        )
 
 
 @each_kind
@@ -241,9 +255,12 @@ def test_prices_fall_with_noise_and_delta_and_rise_with_counts(name):
             cost = epsilon(usual, DELTA, calibration)
             assert 0 < cost < math.inf
             assert (
-                epsilon(made(name, noise / 2, count), DELTA, calibration) > 1.3 * cost
+                epsilon(made(name, noise / 2, count), DELTA, calibration)
+                > 1.3 * cost
             )
-            deltas = [epsilon(usual, d, calibration) for d in (1e-2, DELTA, 1e-9)]
+            deltas = [
+                epsilon(usual, d, calibration) for d in (1e-2, DELTA, 1e-9)
+            ]
             if calibration == "published" and name == "Laplace":
                 assert deltas[0] == deltas[1] == deltas[2]
             else:
@@ -260,9 +277,13 @@ def test_an_event_twice_is_an_event_of_twice_the_count(name):
     for calibration in prices(name):
         found = epsilon(half + half, DELTA, calibration)
         expected = epsilon(whole, DELTA, calibration)
-        assert found == pytest.approx(expected, rel=4e-3 if name == "TopK" else 2e-3)
+        assert found == pytest.approx(
+            expected, rel=4e-3 if name == "TopK" else 2e-3
+        )
         one = epsilon(half, DELTA / 2, calibration)
-        assert epsilon(half, DELTA, calibration) < found <= 2 * one * (1 + 1e-9)
+        assert (
+            epsilon(half, DELTA, calibration) < found <= 2 * one * (1 + 1e-9)
+        )
 
 
 @each_kind
@@ -270,7 +291,9 @@ def test_events_compose_in_any_order_with_others(name):
     one, beside = made(name), Ledger((Laplace(1.0, 30.0, 4, *NAMED),))
     gaussian = Ledger((Gaussian(1.0, 20.0, 2, *NAMED),))
     for other in (beside, gaussian, beside + gaussian):
-        both, turned = (true_epsilon(at, DELTA) for at in (one + other, other + one))
+        both, turned = (
+            true_epsilon(at, DELTA) for at in (one + other, other + one)
+        )
         assert both == pytest.approx(turned, rel=1e-9)
         apart = [true_epsilon(at, DELTA) for at in (one, other)]
         halves = [true_epsilon(at, DELTA / 2) for at in (one, other)]
@@ -303,10 +326,14 @@ def test_the_estimate_of_searches_is_near_the_price(name):
 def test_calibration_is_the_inverse_of_the_price(name, target):
     """Never above the target, and with hardly less noise above it."""
     for calibration in prices(name):
-        tolerance = 1e-6 if calibration == "published" or name in EXACT else 1e-3
+        tolerance = (
+            1e-6 if calibration == "published" or name in EXACT else 1e-3
+        )
         found = calibrate(lambda z: made(name, z), target, DELTA, calibration)
         assert found.ledger == made(name, found.noise_multiplier)
-        assert found.claimed_epsilon == epsilon(found.ledger, DELTA, calibration)
+        assert found.claimed_epsilon == epsilon(
+            found.ledger, DELTA, calibration
+        )
         assert found.claimed_epsilon <= target
         assert found.true_epsilon == true_epsilon(found.ledger, DELTA)
         less = made(name, found.noise_multiplier * (1 - tolerance))
@@ -323,9 +350,13 @@ def test_no_noise_costs_everything_and_much_noise_nothing(name):
     for calibration in prices(name):
         open_ = made(name, 0.0)
         assert epsilon(open_, DELTA, calibration) == math.inf
-        assert epsilon(open_ + made("Gaussian"), DELTA, calibration) == math.inf
+        assert (
+            epsilon(open_ + made("Gaussian"), DELTA, calibration) == math.inf
+        )
         assert epsilon(made(name, 1e-3), DELTA, calibration) > 100
-        if name != "PerturbedObjective":  # whose curvature is paid for at any noise
+        if (
+            name != "PerturbedObjective"
+        ):  # whose curvature is paid for at any noise
             assert epsilon(made(name, 1e9), DELTA, calibration) < 2e-5
 
 
@@ -334,11 +365,16 @@ def test_what_is_not_private_and_what_is_not_released(calibration):
     shown = NonPrivate(3, "a vertex", "Algorithm 1")
     assert epsilon(Ledger(), DELTA, calibration) == 0
     assert epsilon(Ledger((shown,)), DELTA, calibration) == math.inf
-    assert epsilon(made("Gaussian") + Ledger((shown,)), DELTA, calibration) == math.inf
+    assert (
+        epsilon(made("Gaussian") + Ledger((shown,)), DELTA, calibration)
+        == math.inf
+    )
     with pytest.raises(UnreachableTargetError):
         calibrate(lambda noise: Ledger((shown,)), 1.0, DELTA, calibration)
     for ledger in (Ledger((shown,)), made("SampledGaussian", 0.0)):
-        found = calibrate(lambda z, at=ledger: at, math.inf, DELTA, calibration)
+        found = calibrate(
+            lambda z, at=ledger: at, math.inf, DELTA, calibration
+        )
         assert found.true_epsilon == found.claimed_epsilon == math.inf
         assert found.noise_multiplier == 0
 
@@ -357,7 +393,9 @@ def test_calibrations_are_named():
         epsilon,
         lambda ledger, *rest: calibrate(lambda z: ledger, 1.0, *rest),
     ):
-        with pytest.raises(ValueError, match="expected one of published, tight"):
+        with pytest.raises(
+            ValueError, match="expected one of published, tight"
+        ):
             call(made("Gaussian"), DELTA, "loose")
 
 

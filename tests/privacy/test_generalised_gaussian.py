@@ -29,7 +29,10 @@ def test_radius_and_direction_are_right(r, d):
     assert abs(np.sign(rows[:, 0]).mean()) < 4 / math.sqrt(DRAWS)
     if d > 1:
         share = np.abs(rows[:, 0] / radius) ** r
-        assert stats.kstest(share, stats.beta(1 / r, (d - 1) / r).cdf).pvalue > 1e-3
+        assert (
+            stats.kstest(share, stats.beta(1 / r, (d - 1) / r).cdf).pvalue
+            > 1e-3
+        )
         assert abs(np.corrcoef(radius, share)[0, 1]) < 4 / math.sqrt(DRAWS)
 
 
@@ -46,7 +49,9 @@ def test_regularity_stays_below_the_printed_constant(q, d):
     assert 1 <= found <= max(printed, 2.5 if d == 2 else 0) * (1 + 1e-12)
     r = 2 * math.log(d) + 1
     if q > r > 2:
-        assert found == pytest.approx((r - 1) * math.exp(math.log(d) * (2 / r - 2 / q)))
+        assert found == pytest.approx(
+            (r - 1) * math.exp(math.log(d) * (2 / r - 2 / q))
+        )
     with pytest.raises(LedgerError, match="at least 2"):
         gg.regularity(1.5, d)
 
@@ -102,7 +107,9 @@ def test_calibrations(q, target):
     d, delta = 20, 1e-6
     kappa, r = gg.regularity(q, d), gg.smooth_order(q, d)
     paper = gg.noise_multiplier(q, d, target, delta, "published")
-    assert paper == pytest.approx(math.sqrt(2 * kappa * math.log(1 / delta)) / target)
+    assert paper == pytest.approx(
+        math.sqrt(2 * kappa * math.log(1 / delta)) / target
+    )
     tight = gg.noise_multiplier(q, d, target, delta, "tight")
     assert gg.tight_epsilon(r, kappa, tight, delta) <= target
     assert gg.tight_epsilon(r, kappa, tight * (1 - 1e-5), delta) > target
@@ -117,7 +124,9 @@ def test_corollary_is_not_what_its_proof_gives():
     delta = 1e-6
     for kappa in (1.0, 4.0, 25.0):
         noise = math.sqrt(2 * kappa * math.log(1 / delta))
-        assert gg.proof_epsilon(kappa, noise, delta) == pytest.approx(1.0368, abs=1e-4)
+        assert gg.proof_epsilon(kappa, noise, delta) == pytest.approx(
+            1.0368, abs=1e-4
+        )
         found = gg.tight_epsilon(3.0, kappa, noise, delta)
         assert found == pytest.approx(0.872, abs=5e-4)
         assert gg.tight_epsilon(3.0, kappa, noise / 4, delta) == pytest.approx(
@@ -126,4 +135,6 @@ def test_corollary_is_not_what_its_proof_gives():
     noise = math.sqrt(2 * math.log(1 / delta))
     assert gaussian_epsilon(1 / noise, delta) == pytest.approx(0.790, abs=5e-4)
     # in one dimension every l_r is the absolute value: a Gaussian of twice the scale
-    assert gaussian_epsilon(1 / (2 * noise), delta) == pytest.approx(0.376, abs=1e-3)
+    assert gaussian_epsilon(1 / (2 * noise), delta) == pytest.approx(
+        0.376, abs=1e-3
+    )

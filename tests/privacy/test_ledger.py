@@ -21,7 +21,9 @@ from dperm.privacy.mechanisms.sketch import GaussianSketch
 
 EVENTS = (
     Gaussian(0.1, 1 / 3, 7, "2 C / n", "dpcd, Algorithm 1"),
-    SampledGaussian(2.0, 0.1 + 0.2, 2_265_600, "2 C", "dpcd, Section 6", 1, 45_312),
+    SampledGaussian(
+        2.0, 0.1 + 0.2, 2_265_600, "2 C", "dpcd, Section 6", 1, 45_312
+    ),
     NonPrivate(3, "a vertex", "Algorithm 1"),
 )
 
@@ -31,7 +33,11 @@ def test_a_sum_has_the_events_of_both_and_takes_as_public_what_either_does():
     assert first + second == Ledger.from_dict(Ledger(EVENTS).to_dict())
     assert first + Ledger() == first
     one, two = Ledger(given=("n", "a")), Ledger(given=("n", "b"))
-    assert (one + two).given == ("n", "a", "b") and (two + one).given == ("n", "b", "a")
+    assert (one + two).given == ("n", "a", "b") and (two + one).given == (
+        "n",
+        "b",
+        "a",
+    )
     assert one.assuming("c", "a").given == ("c", "a", "n")
 
 
@@ -52,20 +58,47 @@ def test_a_release_without_noise_is_written_without_its_constants():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: SampledGaussian(1.0, 1.0, 1, "", "", 0, 10), "population=10, got 0"),
-        (lambda: SampledGaussian(1.0, 1.0, 1, "", "", 11, 10), "population=10, got"),
-        (lambda: Laplace(1.0, 1.0, 1, "", "", 0.0), "published_sensitivity must"),
+        (
+            lambda: SampledGaussian(1.0, 1.0, 1, "", "", 0, 10),
+            "population=10, got 0",
+        ),
+        (
+            lambda: SampledGaussian(1.0, 1.0, 1, "", "", 11, 10),
+            "population=10, got",
+        ),
+        (
+            lambda: Laplace(1.0, 1.0, 1, "", "", 0.0),
+            "published_sensitivity must",
+        ),
         (lambda: NonPrivate(0, "", ""), "count must"),
-        (lambda: NoisyMax(1.0, 1.0, 1, "", "", "normal"), "known: laplace, gumbel"),
-        (lambda: NoisyMax(1.0, 1.0, 1, "", "", published_pure=0.0), "published_pure"),
+        (
+            lambda: NoisyMax(1.0, 1.0, 1, "", "", "normal"),
+            "known: laplace, gumbel",
+        ),
+        (
+            lambda: NoisyMax(1.0, 1.0, 1, "", "", published_pure=0.0),
+            "published_pure",
+        ),
         (lambda: TopK(1.0, 1.0, 1, "", "", "laplace"), "expected gumbel"),
         (lambda: TopK(1.0, 1.0, 1, "", "", k=0), "k must"),
-        (lambda: GeneralisedGaussian(1.0, 1.0, 1, "", "", 1.5, 1.0), "order must"),
-        (lambda: GeneralisedGaussian(1.0, 1.0, 1, "", "", 3.0, 0.0), "kappa must"),
-        (lambda: PerturbedObjective(1.0, 1.0, 1, "", "", 0.0), "curvature must"),
+        (
+            lambda: GeneralisedGaussian(1.0, 1.0, 1, "", "", 1.5, 1.0),
+            "order must",
+        ),
+        (
+            lambda: GeneralisedGaussian(1.0, 1.0, 1, "", "", 3.0, 0.0),
+            "kappa must",
+        ),
+        (
+            lambda: PerturbedObjective(1.0, 1.0, 1, "", "", 0.0),
+            "curvature must",
+        ),
         (lambda: GaussianSketch(1.0, 1.0, 1, "", "", rows=0), "rows must"),
         (lambda: GaussianSketch(1.0, 1.0, 1, "", "", doubt=1.0), "doubt must"),
-        (lambda: Event.from_dict({"event": "Gumbel"}), "'Gumbel'; known: .*Gaussian"),
+        (
+            lambda: Event.from_dict({"event": "Gumbel"}),
+            "'Gumbel'; known: .*Gaussian",
+        ),
     ],
 )
 def test_impossible_events_are_refused_by_name(make, match):

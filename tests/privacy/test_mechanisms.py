@@ -7,17 +7,31 @@ from scipy import stats
 
 from dperm.privacy import ziggurat
 from dperm.privacy.mechanisms.generalised_gaussian import generalised_gaussian
-from dperm.privacy.noise import MIN_COMPILED, gaussian, laplace, laplace_rows, streams
+from dperm.privacy.noise import (
+    MIN_COMPILED,
+    gaussian,
+    laplace,
+    laplace_rows,
+    streams,
+)
 
 # Rows of each mechanism, from the streams of noise and of sampling.
 DRAWN = {
     "integers": lambda one, rows: one.noise.integers(0, 20_640, (rows, 1)),
     "gaussian": lambda one, rows: gaussian(one.noise, (rows, 4)),
     "laplace": lambda one, rows: laplace(one.noise, np.ones((rows, 4))),
-    "laplace_rows": lambda one, rows: laplace_rows(one.noise, one.sampling, (rows, 70)),
-    "generalised": lambda one, rows: generalised_gaussian(one.noise, 3.0, (rows, 5)),
+    "laplace_rows": lambda one, rows: laplace_rows(
+        one.noise, one.sampling, (rows, 70)
+    ),
+    "generalised": lambda one, rows: generalised_gaussian(
+        one.noise, 3.0, (rows, 5)
+    ),
 }
-LAWS = {"gaussian": stats.norm, "laplace": stats.laplace, "laplace_rows": stats.laplace}
+LAWS = {
+    "gaussian": stats.norm,
+    "laplace": stats.laplace,
+    "laplace_rows": stats.laplace,
+}
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -33,7 +47,9 @@ def test_noise_has_unit_scale(name):
 def test_blocks_draw_what_one_call_draws(name, block):
     own, sizes = streams(4), [block] * (1000 // block) + [1000 % block]
     parts = [DRAWN[name](own, rows) for rows in sizes if rows]
-    np.testing.assert_array_equal(np.concatenate(parts), DRAWN[name](streams(4), 1000))
+    np.testing.assert_array_equal(
+        np.concatenate(parts), DRAWN[name](streams(4), 1000)
+    )
 
 
 def test_laplace_noise_is_what_its_stream_gives_times_its_scales():
@@ -55,7 +71,9 @@ def test_huge_seeds_are_accepted_and_negative_ones_refused():
 def test_streams_are_the_children_of_one_seed_sequence_made_when_asked_for():
     children = SeedSequence(9).spawn(3)
     for child, one in zip(children, streams(9), strict=True):
-        np.testing.assert_array_equal(Generator(PCG64(child)).random(5), one.random(5))
+        np.testing.assert_array_equal(
+            Generator(PCG64(child)).random(5), one.random(5)
+        )
     own, other = streams(9), Generator(PCG64(1))
     noise = own.noise
     assert own.noise is noise and set(vars(own)) == {"seed", "noise"}
@@ -77,27 +95,37 @@ def pair(seed, words=0):
     return both
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100, ziggurat.BLOCK + 1, 1 << 18])
+@pytest.mark.parametrize(
+    "count", [0, 1, 7, 8, 9, 100, ziggurat.BLOCK + 1, 1 << 18]
+)
 @pytest.mark.parametrize("words", [0, 3])
 def test_numbers_and_states_are_those_of_numpy(count, words):
     ours, numpys = pair(count, words)
     drawn, known = ziggurat.drawn(ours, count), numpys.standard_normal(count)
     assert drawn.tobytes() == known.tobytes()
-    assert (np.abs(known) > ziggurat.TAIL).sum() > 5 or count < ziggurat.CHECKED
+    assert (
+        np.abs(known) > ziggurat.TAIL
+    ).sum() > 5 or count < ziggurat.CHECKED
     assert ours.bit_generator.state == numpys.bit_generator.state
 
 
 @pytest.mark.parametrize("name", ["WIDTHS", "SURE", "HEIGHTS"])
 def test_another_table_is_noticed_and_numpy_draws(name, monkeypatch):
-    monkeypatch.setattr(ziggurat, name, np.flip(getattr(ziggurat, name)).copy())
+    monkeypatch.setattr(
+        ziggurat, name, np.flip(getattr(ziggurat, name)).copy()
+    )
     monkeypatch.setattr(ziggurat, "agrees", ziggurat.agrees.__wrapped__)
     ours, numpys = pair(4)
     assert not ziggurat.agrees()
-    assert (gaussian(ours, MIN_COMPILED) == numpys.standard_normal(MIN_COMPILED)).all()
+    assert (
+        gaussian(ours, MIN_COMPILED) == numpys.standard_normal(MIN_COMPILED)
+    ).all()
 
 
 @pytest.mark.parametrize("source", [PCG64, SFC64, Philox])
-@pytest.mark.parametrize("size", [0, MIN_COMPILED - 1, MIN_COMPILED, (3, MIN_COMPILED)])
+@pytest.mark.parametrize(
+    "size", [0, MIN_COMPILED - 1, MIN_COMPILED, (3, MIN_COMPILED)]
+)
 def test_gaussian_noise_is_that_of_any_generator(size, source, monkeypatch):
     compiled, draw = [], ziggurat.drawn
     monkeypatch.setattr(
@@ -105,7 +133,9 @@ def test_gaussian_noise_is_that_of_any_generator(size, source, monkeypatch):
     )
     ours, numpys = Generator(source(5)), Generator(source(5))
     assert (gaussian(ours, size) == numpys.standard_normal(size)).all()
-    assert bool(compiled) == (source is PCG64 and np.prod(size) >= MIN_COMPILED)
+    assert bool(compiled) == (
+        source is PCG64 and np.prod(size) >= MIN_COMPILED
+    )
 
 
 def test_a_generator_of_ones_own_draws_itself():

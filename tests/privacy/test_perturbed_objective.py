@@ -22,13 +22,17 @@ from .laws import gaussian, laplace, tilted, tilted_epsilon
 def test_the_profile_agrees_with_the_closed_form():
     (event,) = tilted(5.6, 0.45).events
     closed = true_epsilon(Ledger((event,)), 1e-6)
-    assert composed_epsilon([profile(event)], 1e-6) == pytest.approx(closed, rel=5e-3)
+    assert composed_epsilon([profile(event)], 1e-6) == pytest.approx(
+        closed, rel=5e-3
+    )
     beside = Ledger((event,)) + laplace(20.0)
     assert closed < true_epsilon(beside, 1e-6) < closed + 1 / 20 + 5e-3
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.02, 0.3])
-@pytest.mark.parametrize(("K", "noise"), [(0.05, 8.0), (0.45, 5.6), (1.6, 20.0)])
+@pytest.mark.parametrize(
+    ("K", "noise"), [(0.05, 8.0), (0.45, 5.6), (1.6, 20.0)]
+)
 def test_it_is_the_bound_worked_out_anew(K, noise, mu):
     """The proof's shifts, summed by other code; by grid and jointly."""
     for delta in (1e-9, 1e-3):
@@ -67,7 +71,9 @@ def grid_of(p, reach, size):
 @pytest.mark.parametrize("p", [1, 2])
 def test_no_pair_of_small_data_sets_exceeds_the_bound(sigma, ridge, p):
     """R = 1; opposite, nearly opposite and equal records in company and without."""
-    grid, cell = grid_of(p, 8 * (sigma + 2) / ridge**0.8, 4001 if p == 1 else 401)
+    grid, cell = grid_of(
+        p, 8 * (sigma + 2) / ridge**0.8, 4001 if p == 1 else 401
+    )
     event = PerturbedObjective(2.0, sigma, 1, "2 R", "", 1 / ridge)
     e = np.eye(p)
     almost = np.array([0.995, 0.1])[:p]

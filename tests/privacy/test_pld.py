@@ -54,7 +54,11 @@ def test_randomised_response_has_its_binomial_tail(pure, count):
     plain = Profile(lambda e: pure_delta(e, pure), count)
     assert exact * (1 - 1e-9) <= composed_epsilon([atoms], DELTA)
     assert composed_epsilon([atoms], DELTA) <= exact * (1 + 3e-4)
-    assert exact * (1 - 1e-9) <= composed_epsilon([plain], DELTA) <= exact * (1 + 2e-3)
+    assert (
+        exact * (1 - 1e-9)
+        <= composed_epsilon([plain], DELTA)
+        <= exact * (1 + 2e-3)
+    )
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -73,7 +77,10 @@ def test_what_is_revealed_at_times_is_paid_for(count):
     kept = composed_epsilon([Profile(plain, count)], left)
     assert told == pytest.approx(kept, rel=5e-3)
     assert composed_epsilon([Profile(curve, 11)], DELTA) == math.inf
-    assert composed_epsilon([Profile(lambda e: np.ones_like(e))], DELTA) == math.inf
+    assert (
+        composed_epsilon([Profile(lambda e: np.ones_like(e))], DELTA)
+        == math.inf
+    )
 
 
 def test_chords_of_nodes_lie_above_the_curve_and_hardly():
@@ -118,7 +125,9 @@ def test_the_bound_of_a_grid_has_a_margin_for_rounding(release, margin):
     """A hardly visible one where all losses are atoms on the grid."""
     tops = largest_losses([release], 1e-6)
     grid, _ = epsilon_on_grid([release], tops, 1e-6, tops[0] / 32)
-    bound = composed_epsilon([release], 1e-6, tolerance=math.inf)  # the first grid
+    bound = composed_epsilon(
+        [release], 1e-6, tolerance=math.inf
+    )  # the first grid
     assert bound / grid - 1 == pytest.approx(margin, rel=1e-3)
 
 
@@ -126,9 +135,14 @@ def test_masses_are_a_symmetric_distribution():
     one = discretise(sgd(1000, 1, 0.7), 6.0, 1e-2)
     losses = 1e-2 * np.arange(-600, 601)
     assert one.masses.min() >= 0
-    assert one.masses[::-1] == pytest.approx(one.masses * np.exp(-losses), rel=1e-9)
+    assert one.masses[::-1] == pytest.approx(
+        one.masses * np.exp(-losses), rel=1e-9
+    )
     assert one.masses.sum() + one.infinite == pytest.approx(1, abs=1e-12)
 
 
 def test_nothing_to_lose():
-    assert composed_epsilon([Profile(lambda e: gaussian_delta(e, 1e-9))], 1e-3) == 0.0
+    assert (
+        composed_epsilon([Profile(lambda e: gaussian_delta(e, 1e-9))], 1e-3)
+        == 0.0
+    )

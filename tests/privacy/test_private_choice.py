@@ -46,7 +46,9 @@ def test_the_share_that_is_left_for_a_run():
 def kept(ways, epsilon, delta):
     """The ledgers of those that can keep the target."""
     noise = calibrate_choice(ways, epsilon, delta)
-    return [way(z) for way, z in zip(ways, noise, strict=True) if z is not None]
+    return [
+        way(z) for way, z in zip(ways, noise, strict=True) if z is not None
+    ]
 
 
 @pytest.mark.parametrize("epsilon", [0.0013, 0.3, 3.0])
@@ -62,7 +64,9 @@ def test_every_mixture_keeps_the_target(epsilon):
 
 def test_mixtures_with_sampled_releases_spend_the_target():
     """No Rényi curve bounds a tilted objective, no closed form a sampled release."""
-    some, many = (partial(sampled, count=k, n=1000, batch=10) for k in (20, 100))
+    some, many = (
+        partial(sampled, count=k, n=1000, batch=10) for k in (20, 100)
+    )
     for ways in ([some, many], [lambda z: tilted(z, 0.2), some]):
         assert 0.95 < choice_epsilon(kept(ways, 1.0, 1e-6), 1e-6) <= 1.001
 
@@ -91,7 +95,8 @@ def test_by_profiles_it_is_the_theorem_and_hardly_more(mu, gamma, delta):
     """Never below its least value over all inner epsilons, E[K] by its sum."""
     inner = np.linspace(0.0, mu**2 / 2 + 6 * mu, 5000)
     log = np.logaddexp(
-        inner, math.log((1 - gamma) / gamma) + np.log(gaussian_delta(inner, mu))
+        inner,
+        math.log((1 - gamma) / gamma) + np.log(gaussian_delta(inner, mu)),
     )
     least = gaussian_epsilon(mu, delta / expected(gamma)) + log.min()
     found = choice_epsilon([gaussian(1 / mu)], delta, gamma)
@@ -107,7 +112,9 @@ def by_theorem(curve, gamma, delta):
 
 
 @pytest.mark.parametrize("gamma", [0.02, 0.1, 0.6])
-@pytest.mark.parametrize(("mu", "delta"), [(0.1, 1e-9), (1.0, 1e-4), (2.0, 0.2)])
+@pytest.mark.parametrize(
+    ("mu", "delta"), [(0.1, 1e-9), (1.0, 1e-4), (2.0, 0.2)]
+)
 def test_by_orders_it_is_the_theorem_and_hardly_more(mu, delta, gamma):
     """Of a batch of all records, whose curve is the Gaussian's."""
     least, runs = by_theorem(lambda a: a * mu**2 / 2, gamma, delta)
@@ -197,7 +204,9 @@ def test_the_curve_of_both_directions_bounds_the_pair(n, sigma):
     """Never below, twice as high at most, and equal where large losses decide."""
     orders = np.array([2.0, 3, 5, 10, 30, 60, 100, 150, 200, 10_000])
     found = renyi_curve(sampled(sigma, 7, n), orders)
-    pair = 7 * np.array([closed_form(1 / n, 1 / sigma, int(a)) for a in orders])
+    pair = 7 * np.array(
+        [closed_form(1 / n, 1 / sigma, int(a)) for a in orders]
+    )
     assert (found >= pair * (1 - 1e-9)).all()
     assert (found <= 2.001 * pair).all()
     assert found[-1] == pytest.approx(pair[-1], rel=1e-6)
@@ -210,7 +219,9 @@ def test_the_curve_of_both_directions_bounds_the_pair(n, sigma):
 def test_the_curve_is_that_of_the_deltas_in_both_directions(n, sigma, order):
     """E_Q (P / Q)^a = 1 + a (a - 1) int e^((a-1)e) delta + e^(-ae) delta', by parts."""
     end = 40 / sigma + 800 / sigma**2 / 40
-    e = np.concatenate([np.linspace(0, 1e-2, 20_001), np.linspace(1e-2, end, 400_001)])
+    e = np.concatenate(
+        [np.linspace(0, 1e-2, 20_001), np.linspace(1e-2, end, 400_001)]
+    )
     deltas = sampled_gaussian_delta(e, 1 / n, 1 / sigma)
     both = (np.exp((order - 1) * e) + np.exp(-order * e)) * deltas
     moment = order * (order - 1) * trapezoid(both, e)

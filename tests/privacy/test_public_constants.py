@@ -49,7 +49,9 @@ def cost(X, record, delta):
 
 
 def test_one_record_of_breast_cancer():
-    assert cost(load_breast_cancer().data, 152, 1e-3) == pytest.approx(2.01, abs=0.02)
+    assert cost(load_breast_cancer().data, 152, 1e-3) == pytest.approx(
+        2.01, abs=0.02
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ def test_derivatives_are_those_of_the_value(loss):
 def test_curvature_and_slopes_are_those_of_the_derivative(loss):
     """Every end of the range of slopes is reached, or approached, or infinite."""
     assert loss.second(SPREAD).max() <= loss.curvature
-    assert loss.second(np.linspace(-4, 4, 8001)).max() == pytest.approx(loss.curvature)
+    assert loss.second(np.linspace(-4, 4, 8001)).max() == pytest.approx(
+        loss.curvature
+    )
     found = loss.derivatives(np.array([-600.0, 600.0]))
     for end, far in zip(loss.slopes, found, strict=True):
         assert far == pytest.approx(end, abs=1e-12) if np.isfinite(end) else (
@@ -52,9 +54,13 @@ def test_fenchel_and_young_agree_at_the_derivative(loss):
     offset = np.random.default_rng(0).standard_normal(len(margins))
     theta = loss.derivatives(margins)
     both = loss.values(margins) + loss.conjugate(theta, offset)
-    np.testing.assert_allclose(both, theta * (margins - offset), rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(
+        both, theta * (margins - offset), rtol=1e-12, atol=1e-11
+    )
     low, high = loss.slopes
-    theta = np.array([end for end in (low - 0.01, high + 0.01) if np.isfinite(end)])
+    theta = np.array(
+        [end for end in (low - 0.01, high + 0.01) if np.isfinite(end)]
+    )
     assert np.isinf(loss.conjugate(theta, np.zeros(len(theta)))).all()
 
 
@@ -65,7 +71,10 @@ def test_public_bounds_hold_and_grow_to_the_largest_slope(loss, reach):
     assert steepest <= loss.lipschitz(reach) * (1 + 1e-12)
     assert loss.lipschitz(np.inf) == max(abs(end) for end in loss.slopes)
     assert loss.lipschitz(reach) <= loss.lipschitz(np.inf)
-    assert loss.lipschitz(reach) == pytest.approx(steepest) or loss.name == "logistic"
+    assert (
+        loss.lipschitz(reach) == pytest.approx(steepest)
+        or loss.name == "logistic"
+    )
 
 
 @every
@@ -75,7 +84,9 @@ def test_margins_are_made_of_scores_and_labels(loss):
     problem = build("small", X, y, loss.name, Penalty())
     slope = loss.compiled(losses.slope)
     slopes = [slope(s, label) for s, label in zip(X @ w, y, strict=True)]
-    np.testing.assert_allclose(problem.gradient(w), X.T @ slopes / len(y), rtol=1e-10)
+    np.testing.assert_allclose(
+        problem.gradient(w), X.T @ slopes / len(y), rtol=1e-10
+    )
     reach = loss.reach(np.abs(X @ w).max(), np.abs(y).max())
     assert np.abs(problem.A @ w + problem.offset).max() <= reach
 
@@ -84,7 +95,9 @@ def test_margins_are_made_of_scores_and_labels(loss):
 def test_labels_are_refused_where_signs_are_needed(loss):
     X, y = raw_data("least_squares")
     if loss.labels == "sign":
-        with pytest.raises(ValueError, match=rf"bad: {loss.name} labels .* -1 or \+1"):
+        with pytest.raises(
+            ValueError, match=rf"bad: {loss.name} labels .* -1 or \+1"
+        ):
             build("bad", X, y, loss.name, Penalty())
     else:
         assert build("good", X, y, loss.name, Penalty()).loss is loss
@@ -97,7 +110,9 @@ def test_a_loss_stays_itself_in_another_process(loss):
 
 
 def test_a_loss_without_minimum_has_no_optimum():
-    with pytest.raises(optimum.NotCertifiedError, match="linear is not bounded below"):
+    with pytest.raises(
+        optimum.NotCertifiedError, match="linear is not bounded below"
+    ):
         optimum.solve(make_problem("linear", "l1"))
     assert "linear" not in bounded()
 
@@ -106,7 +121,9 @@ def test_a_loss_without_minimum_has_no_optimum():
 
 
 def test_labels_that_there_are_not_are_refused():
-    with pytest.raises(TypeError, match="loss huber: labels: expected one of real"):
+    with pytest.raises(
+        TypeError, match="loss huber: labels: expected one of real"
+    ):
         replace(named("huber"), labels="words")
 
 
@@ -114,16 +131,25 @@ def test_a_loss_beside_conf_is_found_by_its_name(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     own = "from dperm.problems.losses.huber import LOSS\n"
     renamed = (
-        f"from dataclasses import replace\n{own}LOSS = replace(LOSS, name='steep')"
+        f"from dataclasses import replace\n{own}"
+        "LOSS = replace(LOSS, name='steep')"
     )
-    for name, text in (("empty_loss", ""), ("other_loss", own), ("steep", renamed)):
+    for name, text in (
+        ("empty_loss", ""),
+        ("other_loss", own),
+        ("steep", renamed),
+    ):
         (tmp_path / f"{name}.py").write_text(text)
     for name in ("empty_loss", "other_loss"):
-        with pytest.raises(ValueError, match=f"'{name}': its module has no LOSS"):
+        with pytest.raises(
+            ValueError, match=f"'{name}': its module has no LOSS"
+        ):
             named(name)
     assert named("steep").curvature == 1.0
     assert pickle.loads(pickle.dumps(named("steep"))) is named("steep")
-    with pytest.raises(ValueError, match=re.escape("(did you mean logistic?)")):
+    with pytest.raises(
+        ValueError, match=re.escape("(did you mean logistic?)")
+    ):
         named("logistik")
 
 
@@ -147,7 +173,9 @@ def test_a_loss_of_ones_own_has_kernels_of_its_own():
     )
     ends = []
     for one in (problem, twice):
-        run = module.Run(one, settings, streams(1), module.Options(), total=500)
+        run = module.Run(
+            one, settings, streams(1), module.Options(), total=500
+        )
         run.advance(500)
         ends.append(run.weights)
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-8)

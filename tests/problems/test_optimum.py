@@ -24,7 +24,9 @@ def housing(n=400, p=13):
 def standardised(loss):
     X, y = housing()
     if loss in ("logistic", "smoothed_hinge"):
-        y = np.sign(y - np.median(y) + np.random.default_rng(1).standard_normal(400))
+        y = np.sign(
+            y - np.median(y) + np.random.default_rng(1).standard_normal(400)
+        )
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
@@ -32,7 +34,9 @@ def standardised(loss):
 def test_without_penalty_it_is_scikit_learns(loss):
     """Least squares on columns as they are."""
     X, y = housing() if loss == "least_squares" else standardised(loss)
-    model = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10000)
+    model = LogisticRegression(
+        C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10000
+    )
     if loss == "least_squares":
         model = LinearRegression(fit_intercept=False)
     problem = build("plain", X, y, loss, Penalty())
@@ -73,7 +77,9 @@ def test_every_penalty_and_box_is_certified(loss, penalty):
 def test_columns_that_say_the_same_are_certified(loss):
     X, y = standardised(loss)
     once = optimum.solve(build("once", X, y, loss, Penalty()))
-    twice = optimum.solve(build("twice", np.hstack((X, X[:, :3])), y, loss, Penalty()))
+    twice = optimum.solve(
+        build("twice", np.hstack((X, X[:, :3])), y, loss, Penalty())
+    )
     assert twice.value == pytest.approx(once.value, rel=1e-12)
 
 
@@ -89,14 +95,22 @@ def separable(how):
 @pytest.mark.parametrize("how", ["strictly", "but for some on the hyperplane"])
 def test_separable_labels_have_no_finite_minimiser(how):
     problem = build("apart", *separable(how), "logistic", Penalty())
-    with pytest.raises(optimum.NotCertifiedError, match="apart: no finite minimiser"):
+    with pytest.raises(
+        optimum.NotCertifiedError, match="apart: no finite minimiser"
+    ):
         optimum.solve(problem)
 
 
-@pytest.mark.parametrize("case", ["no label", "more features than records", "apart"])
+@pytest.mark.parametrize(
+    "case", ["no label", "more features than records", "apart"]
+)
 def test_a_minimum_of_zero_is_refused(case):
     rng = np.random.default_rng(3)
-    X, y, loss = rng.standard_normal((30, 50)), rng.standard_normal(30), "huber"
+    X, y, loss = (
+        rng.standard_normal((30, 50)),
+        rng.standard_normal(30),
+        "huber",
+    )
     if case == "no label":
         X, y, loss = X[:, :5], np.zeros(30), "least_squares"
     if case == "apart":

@@ -20,7 +20,9 @@ LOSSES = {
     "least_squares": lambda s, y: 0.5 * (s - y) ** 2,
     "logistic": lambda s, y: np.logaddexp(0, -y * s),
     "smoothed_hinge": lambda s, y: 0.5 * np.maximum(1 - y * s, 0) ** 2,
-    "huber": lambda s, y: np.where(abs(s - y) <= 1, (s - y) ** 2 / 2, abs(s - y) - 0.5),
+    "huber": lambda s, y: np.where(
+        abs(s - y) <= 1, (s - y) ** 2 / 2, abs(s - y) - 0.5
+    ),
 }
 
 
@@ -56,7 +58,9 @@ def test_objective(name, form):
 
 
 @forms
-def test_a_point_that_diverged_or_left_the_box_has_an_infinite_objective(loss, form):
+def test_a_point_that_diverged_or_left_the_box_has_an_infinite_objective(
+    loss, form
+):
     W = np.full((3, 5), [[np.nan], [np.inf], [1e300]])
     assert np.isinf(made(loss, form)[0].objective(W)).all()
     boxed, _, _ = made(loss, form, "box")
@@ -69,9 +73,13 @@ def test_constants_and_gradients(loss, form):
     problem, X, y = made(loss, form)
     assert problem.is_sparse == (form is not np.asarray)
     full, w = build("x", X, y, loss, problem.penalty), np.linspace(-1, 2, 5)
-    np.testing.assert_allclose(problem.gradient(w), full.gradient(w), rtol=1e-10)
+    np.testing.assert_allclose(
+        problem.gradient(w), full.gradient(w), rtol=1e-10
+    )
     curvature = 0.25 if loss == "logistic" else 1.0
-    np.testing.assert_allclose(problem.smoothness, curvature * (X**2).mean(axis=0))
+    np.testing.assert_allclose(
+        problem.smoothness, curvature * (X**2).mean(axis=0)
+    )
     beta = curvature * np.linalg.norm(X, 2) ** 2 / len(X)
     np.testing.assert_allclose(problem.global_smoothness, beta)
     np.testing.assert_allclose(problem.row_norms, np.linalg.norm(X, axis=1))
@@ -85,7 +93,9 @@ def test_prox_is_the_minimiser(name):
         cost = 0.5 * (grid - v) ** 2 + 0.7 * (
             penalty.l1 * abs(grid) + penalty.l2 / 2 * grid**2
         )
-        found = prox(v, *prox_constants(penalty, 0.7), penalty.lower, penalty.upper)
+        found = prox(
+            v, *prox_constants(penalty, 0.7), penalty.lower, penalty.upper
+        )
         assert abs(found - grid[np.argmin(cost)]) < 1e-4
         of_array = penalty.prox(np.full(3, v), np.full(3, 0.7))
         np.testing.assert_allclose(of_array, found, rtol=1e-12, atol=1e-15)
@@ -93,10 +103,15 @@ def test_prox_is_the_minimiser(name):
 
 @forms
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", [0, 1, None], ids=["first", "second", "label"])
+@pytest.mark.parametrize(
+    "place", [0, 1, None], ids=["first", "second", "label"]
+)
 def test_a_record_that_is_not_finite_becomes_zeros(form, bad, place):
     """And nobody is told."""
-    X, y = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 6.0]]), np.array([1.0, -2.0, 3.0])
+    X, y = (
+        np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 6.0]]),
+        np.array([1.0, -2.0, 3.0]),
+    )
     if place is None:
         y[1] = bad
     else:
@@ -112,6 +127,9 @@ def test_a_record_that_is_not_finite_becomes_zeros(form, bad, place):
 
 @forms
 def test_what_is_finite_is_left_alone(form):
-    X, y = form(np.array([[1e308, -5e-324], [0.0, 1.0]])), np.array([-1e308, 0.0])
+    X, y = (
+        form(np.array([[1e308, -5e-324], [0.0, 1.0]])),
+        np.array([-1e308, 0.0]),
+    )
     found, offset = cleaned(X, y)
     assert found is X and offset is y

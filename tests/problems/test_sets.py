@@ -9,12 +9,16 @@ from dperm.problems.sets import Ball, dual_exponent, norms
 
 PS = [1.0, 1.005, 1.1, 1.25, 1.5, 1.75, 2.0, 2.1, 3.0, 8.0, math.inf]
 RNG = np.random.default_rng(0)
-POINTS = RNG.standard_normal((6, 9)) * np.array([0.01, 0.1, 1, 3, 10, 100])[:, None]
+POINTS = (
+    RNG.standard_normal((6, 9)) * np.array([0.01, 0.1, 1, 3, 10, 100])[:, None]
+)
 
 
 def inside(body, x):
     """A point is in a convex set if no direction's support is exceeded."""
-    directions = np.vstack([RNG.standard_normal((200, 9)), np.eye(9), -np.eye(9)])
+    directions = np.vstack(
+        [RNG.standard_normal((200, 9)), np.eye(9), -np.eye(9)]
+    )
     least = np.einsum("ij,ij->i", directions, body.oracle(directions))
     slack = 1e-8 * (1 + np.abs(least))
     return (directions @ x.T >= (least - slack)[:, None]).all()
@@ -41,7 +45,9 @@ def test_oracle_of_a_ball_attains_the_dual_norm(p):
     found = ball.oracle(POINTS)
     assert (norms(found, p) <= 1.7 * (1 + 1e-9)).all()
     least = np.einsum("ij,ij->i", POINTS, found)
-    np.testing.assert_allclose(least, -1.7 * norms(POINTS, dual_exponent(p)), rtol=1e-8)
+    np.testing.assert_allclose(
+        least, -1.7 * norms(POINTS, dual_exponent(p)), rtol=1e-8
+    )
     assert (ball.oracle(np.zeros((1, 9))) == 0).all()
     assert ball.diameter == pytest.approx(3.4)
 

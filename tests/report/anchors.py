@@ -20,12 +20,16 @@ def stands_in(text, key):
     """Whether a text has the sentence with that key."""
     found, size = letters(text), int(key.split("-")[0])
     starts = range(len(found) - size + 1)
-    return any(anchor_key(found[start : start + size]) == key for start in starts)
+    return any(
+        anchor_key(found[start : start + size]) == key for start in starts
+    )
 
 
 def letters(text):
     """Letters and digits of a text in lower case."""
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).lower()))
+    return "".join(
+        filter(str.isalnum, unicodedata.normalize("NFKC", text).lower())
+    )
 
 
 if __name__ == "__main__":

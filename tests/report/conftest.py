@@ -39,7 +39,9 @@ def config(tmp_path):
 @pytest.fixture(scope="session")
 def judged(tmp_path_factory):
     """All claims of all papers, without any result."""
-    rows, faults = claims.judged_all(compose(tmp_path_factory.mktemp("nothing")))
+    rows, faults = claims.judged_all(
+        compose(tmp_path_factory.mktemp("nothing"))
+    )
     assert not faults
     return pd.DataFrame(rows, columns=[*claims.CLAIM_COLUMNS])
 

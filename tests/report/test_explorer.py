@@ -35,7 +35,9 @@ def curves():
                 mean = float(np.exp(-rate * x / 20))
                 ends = (0.9 * mean, 1.1 * mean) if x > 1 else (np.nan, np.nan)
                 rows.append((panel, method, x, mean, mean, mean, *ends))
-    return pd.DataFrame(rows, columns=["panel", "algorithm", *explorer.NUMBERS])
+    return pd.DataFrame(
+        rows, columns=["panel", "algorithm", *explorer.NUMBERS]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,9 @@ def page(judged, tmp_path_factory):
     return explorer.explore(config)[0]
 
 
-def test_every_figure_and_claim_is_there_and_the_page_asks_for_nothing(page, judged):
+def test_every_figure_and_claim_is_there_and_the_page_asks_for_nothing(
+    page, judged
+):
     text = page.read_text()
     assert text.count('<details class="explore"') == 1
     assert 'id="dpcd-figure1"' in text
@@ -68,7 +72,9 @@ def test_a_thinned_curve_keeps_its_ends():
 
 # --- what a reader does ---------------------------------------------------------------
 
-in_chromium = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium here")
+in_chromium = pytest.mark.skipif(
+    browser.PROGRAM is None, reason="no Chromium here"
+)
 FIGURE = 'document.getElementById("dpcd-figure1")'
 LINES = f'{FIGURE}.querySelectorAll(".chart .mark-line path").length'
 LABELS = (
@@ -133,17 +139,24 @@ def test_act_3_a_point_tells_its_numbers(start):
     words = " ".join(start.see(f"{tip}.innerText").split())
     point = explorer.thinned(curves()).iloc[2]
     assert f"mean {point['mean']:.4g} " in words
-    assert f"95 % from {point['ci_low']:.4g} 95 % to {point['ci_high']:.4g}" in words
+    assert (
+        f"95 % from {point['ci_low']:.4g} 95 % to {point['ci_high']:.4g}"
+        in words
+    )
     assert "runs, at least 10 " in words
     assert "proved epsilon of noise for epsilon 1" in words
-    assert re.search(r"decides (\w+ ?\w*): \w+", words), "a claim and its verdict"
+    assert re.search(r"decides (\w+ ?\w*): \w+", words), (
+        "a claim and its verdict"
+    )
 
 
 @in_chromium
 def test_act_4_scales_are_linear_or_logarithmic(start):
     before = start.see(LABELS)
     start.click(f'{FIGURE}.querySelectorAll(".chart input[type=radio]")[2]')
-    start.wait(f"{LABELS} !== {json.dumps(before)} && {HASH}.includes('y_scale=')")
+    start.wait(
+        f"{LABELS} !== {json.dumps(before)} && {HASH}.includes('y_scale=')"
+    )
     assert start.see(LINES) == 2
 
 
@@ -151,7 +164,9 @@ def test_act_4_scales_are_linear_or_logarithmic(start):
 def test_act_5_the_wheel_zooms(start):
     before = start.see(LABELS)
     start.turn(within(".chart .background"), -400)
-    start.wait(f"{LABELS} !== {json.dumps(before)} && {HASH}.includes('zoom=')")
+    start.wait(
+        f"{LABELS} !== {json.dumps(before)} && {HASH}.includes('zoom=')"
+    )
 
 
 @in_chromium
@@ -195,7 +210,9 @@ def test_act_7_the_address_brings_the_view_back(start, page):
 def test_act_8_tables_sort_filter_and_search(reader):
     def excesses():
         text = '[...document.querySelectorAll("#table-arena tbody tr")]'
-        return reader.see(f"{text}.map((row) => Number(row.cells[3].textContent))")
+        return reader.see(
+            f"{text}.map((row) => Number(row.cells[3].textContent))"
+        )
 
     assert reader.see(rows_of("arena")) == 15
     head = 'document.querySelectorAll("#table-arena thead th")[3]'
@@ -238,7 +255,10 @@ def test_act_10_keys_are_enough(start):
     start.see("document.activeElement.blur(); scrollTo(0, 0)")
     start.see("document.body.tabIndex = -1; document.body.focus()")
     start.press("Tab")
-    assert start.see("document.activeElement.textContent") == "Skip to the content"
+    assert (
+        start.see("document.activeElement.textContent")
+        == "Skip to the content"
+    )
 
 
 @in_chromium
@@ -251,7 +271,9 @@ def test_act_11_the_page_is_dark_where_its_reader_is_and_fits_a_telephone(
         paper = "getComputedStyle(document.body).backgroundColor"
         assert max(map(int, re.findall(r"\d+", visitor.see(paper)))) < 60
         under = f"getComputedStyle({within('.chart')}).backgroundColor"
-        assert visitor.see(under) == "rgb(255, 255, 255)", "curves are made for white"
+        assert visitor.see(under) == "rgb(255, 255, 255)", (
+            "curves are made for white"
+        )
         assert visitor.see("document.documentElement.scrollWidth") <= 400
 
 
@@ -259,8 +281,13 @@ def test_act_11_the_page_is_dark_where_its_reader_is_and_fits_a_telephone(
 def test_act_12_it_prints_the_scores_and_what_is_open(reader):
     reader("Emulation.setEmulatedMedia", media="print")
     assert reader.see(f"getComputedStyle({within('.csv')}).display") == "none"
-    assert reader.see(f"{within('.chart svg')}.getBoundingClientRect().height") > 100
-    card = 'document.getElementById("scorecard").getBoundingClientRect().height'
+    assert (
+        reader.see(f"{within('.chart svg')}.getBoundingClientRect().height")
+        > 100
+    )
+    card = (
+        'document.getElementById("scorecard").getBoundingClientRect().height'
+    )
     assert reader.see(card) > 100
     reader("Emulation.setEmulatedMedia", media="")
 
@@ -270,5 +297,7 @@ def test_a_page_asks_the_network_for_nothing_and_has_no_fault(reader, page):
     asked = {request.partition(":")[0] for request in reader.requests}
     assert asked <= {"file", "data", "blob", "about"}
     files = {request.partition("#")[0] for request in reader.requests}
-    assert {name for name in files if name.startswith("file:")} == {page.as_uri()}
+    assert {name for name in files if name.startswith("file:")} == {
+        page.as_uri()
+    }
     assert reader.errors == []

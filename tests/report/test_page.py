@@ -55,9 +55,13 @@ def test_the_page_loads_nothing_and_its_links_lead_somewhere(report, text):
     found = attributes(text, "id")
     assert len(found) == len(set(found))
     assert attributes(text, "src") == ["../../figures/dpcd/figure1.png"]
-    assert re.findall(r"<link [^>]*>", text) == ['<link rel="icon" href="data:,">']
+    assert re.findall(r"<link [^>]*>", text) == [
+        '<link rel="icon" href="data:,">'
+    ]
     assert not re.search(r"<script|@import|url\(", text)
-    for link in {*attributes(text, "src"), *attributes(text, "href")} - {"data:,"}:
+    for link in {*attributes(text, "src"), *attributes(text, "href")} - {
+        "data:,"
+    }:
         if link.startswith("#"):
             assert link[1:] in found, link
         else:
@@ -67,11 +71,15 @@ def test_the_page_loads_nothing_and_its_links_lead_somewhere(report, text):
 
 def test_a_figure_is_its_file_with_its_data_and_its_command(text):
     (found,) = re.findall(r'<figure class="figure" .*?</figure>', text, re.S)
-    assert attributes(found, "id") == ["dpcd-figure1"], "no other figure was drawn"
+    assert attributes(found, "id") == ["dpcd-figure1"], (
+        "no other figure was drawn"
+    )
     assert "dperm figures/dpcd/figure1.png" in found
     assert attributes(found, "alt")[0]
     assert "../../figures/dpcd/figure1.csv" in attributes(found, "href")
-    claim = re.search(r'id="c-dpcd-section-6-1-figure-1-.*?</details>', text, re.S)[0]
+    claim = re.search(
+        r'id="c-dpcd-section-6-1-figure-1-.*?</details>', text, re.S
+    )[0]
     assert '<a href="#dpcd-figure1">' in claim, "claims lead to figures"
 
 
@@ -90,14 +98,20 @@ def test_the_leaderboard_has_the_first_of_each_and_what_is_level(text):
         for row in board.split("<tr>")[2:]
     )
     title = first.removesuffix(" 1 X of 3 0.300 [0.200, 0.400] Y")
-    assert title and title != first and "_" not in title, "a data set has its title"
+    assert title and title != first and "_" not in title, (
+        "a data set has its title"
+    )
     assert second == f"{title} 3 Z of 1 0.100 [0.100, 0.100]"
 
 
-def test_a_paper_has_its_count_its_bottom_line_and_at_most_ten_claims(text, judged):
+def test_a_paper_has_its_count_its_bottom_line_and_at_most_ten_claims(
+    text, judged
+):
     told = re.findall(r'<article class="story" id="(\w+)"', text)
     assert told == ["dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd"]
-    (drawn,) = re.findall(r'<article class="story" id="dpcd".*?</article>', text, re.S)
+    (drawn,) = re.findall(
+        r'<article class="story" id="dpcd".*?</article>', text, re.S
+    )
     bars = re.findall(r'aria-label="(\w+): \d+ of (\d+) reproduced', drawn)
     assert [kind for kind, _ in bars] == ["experiments", "theorems", "privacy"]
     parts = re.findall(r'flex-grow:(\d+)"', drawn)
@@ -140,6 +154,8 @@ def test_in_chromium_the_page_fits(report, text, tmp_path, width):
         command, capture_output=True, text=True, timeout=120, check=True
     )
     assert "CONSOLE" not in seen.stderr
-    wide, bottom = re.search(r'data-found="(-?\d+),(\d+)"', seen.stdout).groups()
+    wide, bottom = re.search(
+        r'data-found="(-?\d+),(\d+)"', seen.stdout
+    ).groups()
     assert int(wide) <= 0, "the page scrolls sideways"
     assert int(bottom) < 2 * 850, "two screens"

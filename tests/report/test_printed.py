@@ -34,16 +34,24 @@ def test_the_committed_numbers_are_those_of_the_tables(numbers):
         ("dpgcd", "table3", printed.ERRORS, "relative_error"),
     ],
 )
-def test_every_printed_number_is_there_once(numbers, paper, table, what, column):
+def test_every_printed_number_is_there_once(
+    numbers, paper, table, what, column
+):
     source = pd.read_csv(ROOT / f"conf/paper/{paper}/published/{table}.csv")
-    rows = numbers[numbers[["paper", "table", "what"]].eq((paper, table, what)).all(1)]
+    rows = numbers[
+        numbers[["paper", "table", "what"]].eq((paper, table, what)).all(1)
+    ]
     assert sorted(rows["printed"]) == sorted(source[column].dropna())
 
 
 def test_a_column_that_a_table_has_not_is_named():
     source = read("paper", "dpcd").printed_numbers[1]
-    table = pd.read_csv(ROOT / "results/dpcd/table2.csv").rename(columns={"std": "sd"})
-    with pytest.raises(ConfigError, match=r"printed_numbers of table2: .*'std'"):
+    table = pd.read_csv(ROOT / "results/dpcd/table2.csv").rename(
+        columns={"std": "sd"}
+    )
+    with pytest.raises(
+        ConfigError, match=r"printed_numbers of table2: .*'std'"
+    ):
         printed.pairs(table, "dpcd", source)
 
 
@@ -58,12 +66,18 @@ def test_errors_have_their_interval_and_zeros_are_not_drawn(numbers):
     printed.plt.close(figure)
     assert line == "found = printed" and len(kinds) == len(printed.MARKS)
     assert sum(counts) == len(printed.positive(numbers))
-    assert (np.log10(printed.positive(numbers)[["printed", "ours"]]).notna()).all(None)
+    assert (
+        np.log10(printed.positive(numbers)[["printed", "ours"]]).notna()
+    ).all(None)
 
 
 def test_the_title_counts_errors_that_the_law_allows(numbers):
     errors = numbers[numbers["what"] == printed.ERRORS]
-    assert printed.message(numbers).startswith(f"{len(errors)} of {len(errors)} ")
-    refuted = numbers.assign(p=numbers["p"].where(numbers["paper"] != "dpgcd", 0.01))
+    assert printed.message(numbers).startswith(
+        f"{len(errors)} of {len(errors)} "
+    )
+    refuted = numbers.assign(
+        p=numbers["p"].where(numbers["paper"] != "dpgcd", 0.01)
+    )
     few = len(errors) - (errors["paper"] == "dpgcd").sum()
     assert printed.message(refuted).startswith(f"{few} of {len(errors)} ")

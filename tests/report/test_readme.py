@@ -49,7 +49,9 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
     assert "\nold\n" not in text
     assert f"[DP-CD]({page}) | " in text and "arena" not in text
     made = page.read_text()
-    assert made.startswith("own\n<!-- claims") and made.endswith("claims -->\nwords\n")
+    assert made.startswith("own\n<!-- claims") and made.endswith(
+        "claims -->\nwords\n"
+    )
     assert "### C1. Not run: DP-CD outperforms DP-SGD by an order" in made
     texts.readme(config)
     assert (path.read_text(), page.read_text()) == (text, made)
@@ -64,7 +66,9 @@ def test_a_page_without_marks_is_left_alone(config, judged, pages):
     assert path.read_text() == "no marks\n"
 
 
-def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages):
+def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(
+    pages,
+):
     rows = complete(pd.DataFrame([ROW, ROW | {"verdict": "in part"}]))
     count = "Of its statements, 1 of 2 reproduced, 1 in part."
     assert texts.bottom("dpcd", rows) == count
@@ -75,7 +79,9 @@ def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages)
         ("It leads (C3 reproduced).", False),
         ("It leads.", False),
     ):
-        page.write_text(f"# Report\n\n**Bottom line.** {told}\n\n**Scope.** All.\n")
+        page.write_text(
+            f"# Report\n\n**Bottom line.** {told}\n\n**Scope.** All.\n"
+        )
         found = texts.bottom("dpcd", rows)
         words = " ".join(told.split()).replace("C1 ", "").replace("C2 ", "")
         assert found == (words if holds else count)
@@ -94,6 +100,8 @@ def test_a_report_has_ten_major_claims_with_their_pictures(config):
 
 def test_the_appendix_has_a_command_a_claim(judged):
     lines = texts.appendix(complete(judged)).splitlines()
-    assert len(lines) == 2 + sum(judged["major"] & (judged["paper"] != "arena"))
+    assert len(lines) == 2 + sum(
+        judged["major"] & (judged["paper"] != "arena")
+    )
     named = "| [DP-CD C1](../reports/dpcd.md): DP-CD outperforms "
     assert any(line.startswith(named) for line in lines)

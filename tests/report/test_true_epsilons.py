@@ -13,11 +13,15 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def rows():
-    return true_epsilons.true_epsilons(Path("results")).set_index(["paper", "method"])
+    return true_epsilons.true_epsilons(Path("results")).set_index(
+        ["paper", "method"]
+    )
 
 
 def test_the_committed_numbers_are_those_of_the_tables(rows):
-    kept = pd.read_csv(ROOT / "figures/worth.csv").set_index(["paper", "method"])
+    kept = pd.read_csv(ROOT / "figures/worth.csv").set_index(
+        ["paper", "method"]
+    )
     pd.testing.assert_frame_equal(kept, rows, check_exact=False, rtol=1e-9)
 
 

@@ -30,7 +30,9 @@ from solvers.test_twins import CASES, NOISE, SETTINGS, thin_data
 from weekly import variants
 
 STEPS, CLIPS = SETTINGS.T
-SKETCHES = {n: case.made for n, case in CASES.items() if case.algorithm == "dp_skgd"}
+SKETCHES = {
+    n: case.made for n, case in CASES.items() if case.algorithm == "dp_skgd"
+}
 
 
 # --- ledgers: what is drawn, how often, from how many ---------------------------------
@@ -53,7 +55,9 @@ def test_a_ledger_states_what_is_drawn(module, options, events):
     made = module.Options(**options)
     found = module.ledger(problem, 120, 0.7, made, "tight").events
     assert len(found) == len(events)
-    for one, (kind, count, multiplier, batch) in zip(found, events, strict=True):
+    for one, (kind, count, multiplier, batch) in zip(
+        found, events, strict=True
+    ):
         assert (type(one).__name__, one.count) == (kind, count)
         assert one.noise_multiplier == pytest.approx(multiplier)
         assert batch is None or (one.batch, one.population) == batch
@@ -85,7 +89,9 @@ def test_a_pass_reads_every_record_once(module, options, passes, steps):
         ({}, "box", "composite"),
     ],
 )
-def test_sketches_that_do_not_fit_a_problem_are_refused(options, penalty, said):
+def test_sketches_that_do_not_fit_a_problem_are_refused(
+    options, penalty, said
+):
     problem, settings = (
         make_problem("logistic", penalty),
         BatchedSettings(STEPS, CLIPS, 1.0),
@@ -141,7 +147,9 @@ def test_no_dense_copy_of_sparse_data_is_made(name, monkeypatch):
     for kind in (sparse.csc_array, sparse.csr_array):
         for method in ("toarray", "todense"):
             monkeypatch.setattr(kind, method, refuse)
-    problem.objective(CASES[name].run(problem, BatchedSettings(STEPS, CLIPS, NOISE)))
+    problem.objective(
+        CASES[name].run(problem, BatchedSettings(STEPS, CLIPS, NOISE))
+    )
 
 
 # --- the samplings of DP-SkGD, and what it reduces to ---------------------------------
@@ -165,8 +173,13 @@ def test_a_sketch_draws_as_declared_and_its_constants_are_valid(name, loss):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_partitions(count):
-    blocks = dp_skgd.partition(make_problem("logistic"), dp_skgd.Options(blocks=count))
-    assert sorted(np.concatenate(blocks)) == list(range(5)) and len(blocks) == count
+    blocks = dp_skgd.partition(
+        make_problem("logistic"), dp_skgd.Options(blocks=count)
+    )
+    assert (
+        sorted(np.concatenate(blocks)) == list(range(5))
+        and len(blocks) == count
+    )
     firsts = [block[0] for block in blocks]
     assert firsts == sorted(firsts)
     assert all((np.diff(block) > 0).all() for block in blocks)
@@ -176,11 +189,21 @@ def test_partitions(count):
 @pytest.mark.parametrize(("n", "p"), [(60, 5), (400, 130)])
 def test_a_setting_of_dp_svrg_has_the_same_bits_alone(loss, n, p):
     """Alone it has a kernel of its own; both end epochs in between."""
-    problem, options = make_problem(loss, "box", n=n, p=p), dp_svrg.Options(inner=0.7)
-    every = BatchedSettings(np.geomspace(1e-4, 1e-1, 3), np.geomspace(0.1, 10, 3), 0.5)
+    problem, options = (
+        make_problem(loss, "box", n=n, p=p),
+        dp_svrg.Options(inner=0.7),
+    )
+    every = BatchedSettings(
+        np.geomspace(1e-4, 1e-1, 3), np.geomspace(0.1, 10, 3), 0.5
+    )
     runs = {
         chosen: dp_svrg.Run(
-            problem, every.take([*chosen]), streams(3), options, workers=1, total=2 * n
+            problem,
+            every.take([*chosen]),
+            streams(3),
+            options,
+            workers=1,
+            total=2 * n,
         )
         for chosen in ((0, 1, 2), (0,), (1,), (2,))
     }
@@ -201,12 +224,16 @@ def test_an_epoch_that_is_not_whole_costs_a_whole_one():
 # --- DP-GCD: scores -------------------------------------------------------------------
 
 
-def greedy(problem, clip, multiplier, calibration="tight", seed=0, step=0.0, **options):
+def greedy(
+    problem, clip, multiplier, calibration="tight", seed=0, step=0.0, **options
+):
     """A run of one setting, which stays at w = 0 if its step is 0."""
     settings = BatchedSettings(
         np.full(1, step), np.full(1, clip), multiplier, calibration
     )
-    return dp_gcd.Run(problem, settings, streams(seed), dp_gcd.Options(**options))
+    return dp_gcd.Run(
+        problem, settings, streams(seed), dp_gcd.Options(**options)
+    )
 
 
 def taken(run, trials):
@@ -229,7 +256,9 @@ def test_scores_move_as_far_as_the_sensitivity_says(rule, penalty):
         scores = [twins.greedy_score(rule, g, w, M, psi) for g in pair]
         X = np.full((1, 1), np.sqrt(M))
         one = build("one", X, np.ones(1), "least_squares", psi)
-        limit = dp_gcd.steepest(one, rule) * abs(pair[0] - pair[1]) / np.sqrt(M)
+        limit = (
+            dp_gcd.steepest(one, rule) * abs(pair[0] - pair[1]) / np.sqrt(M)
+        )
         reached.append(abs(scores[0] - scores[1]) / limit)
     assert 0.999 < max(reached) <= 1 + 1e-9
 
@@ -266,17 +295,23 @@ def test_the_lower_of_two_scores_wins_as_often_as_its_noise_says(noise):
     """At a gap of x b with noise b: e^(-x) (1/2 + x/4) for Laplace, logistic(-x)."""
     rng, clip, n = np.random.default_rng(4), 0.3, 50
     x, y = rng.standard_normal(n), rng.choice([-1.0, 1.0], n)
-    problem = build("level", np.tile(x[:, None], (1, 2)), y, "logistic", Penalty())
+    problem = build(
+        "level", np.tile(x[:, None], (1, 2)), y, "logistic", Penalty()
+    )
     M, A = problem.smoothness, problem.A.copy()
     A[:, 1] *= 0.2  # a smaller derivative, but the same M is kept
     object.__setattr__(problem, "A", A)
     bound = clip * np.sqrt(M / M.sum())
     scores = np.abs(np.clip(A * -0.5, -bound, bound).mean(axis=0)) / np.sqrt(M)
     D = 2 * clip / (n * np.sqrt(M.sum()))
-    run = greedy(problem, clip, (scores[0] - scores[1]) / D / 1.5, seed=1, noise=noise)
+    run = greedy(
+        problem, clip, (scores[0] - scores[1]) / D / 1.5, seed=1, noise=noise
+    )
     gap = 1.5
     expected = (
-        np.exp(-gap) * (0.5 + gap / 4) if noise == "laplace" else 1 / (1 + np.exp(gap))
+        np.exp(-gap) * (0.5 + gap / 4)
+        if noise == "laplace"
+        else 1 / (1 + np.exp(gap))
     )
     found = taken(run, 4000)[1] / 4000
     assert abs(found - expected) < 4 * np.sqrt(expected / 4000)
@@ -304,9 +339,13 @@ def chance_of_first(level, calibration):
     It rests deep in the flat part of the score; the derivatives of the other thousand
     are ``level``. Each derivative and score has a sensitivity of 0.01.
     """
-    A = np.full((200, 1001), 1.0)  # of many records, so that no derivative is clipped
+    A = np.full(
+        (200, 1001), 1.0
+    )  # of many records, so that no derivative is clipped
     A[:, 0] = 0.0
-    problem = build("x", A, np.full(200, -level), "least_squares", Penalty(l1=0.5))
+    problem = build(
+        "x", A, np.full(200, -level), "least_squares", Penalty(l1=0.5)
+    )
     object.__setattr__(problem, "smoothness", np.ones(problem.p))
     run = greedy(problem, 1.0 * 1001**0.5, 1 / PURE, calibration, seed=11)
     return taken(run, TRIALS)[0] / TRIALS
@@ -315,11 +354,15 @@ def chance_of_first(level, calibration):
 @pytest.mark.long
 def test_noise_inside_an_l1_rule_loses_more_than_two_epsilon_and_on_the_score_not():
     """Slip 1c: 0.0101 and 0.0020, a loss of about 1.6 where 0.6 is claimed."""
-    first, second = (chance_of_first(LEVEL + by, "published") for by in (0, 0.01))
+    first, second = (
+        chance_of_first(LEVEL + by, "published") for by in (0, 0.01)
+    )
     assert first == pytest.approx(0.0101, abs=0.002)
     assert second == pytest.approx(0.0020, abs=0.0009)
     assert 1.0 < np.log(first / second) < 2.4
-    exact = 4.6 * (np.exp(PURE) - 1)  # P = exp(-c) turns into exp(-c exp(epsilon'))
+    exact = 4.6 * (
+        np.exp(PURE) - 1
+    )  # P = exp(-c) turns into exp(-c exp(epsilon'))
     assert exact == pytest.approx(1.6, abs=0.02)
     # noise on the score: within 2 epsilon', up to sampling error
     first, second = (chance_of_first(LEVEL + by, "tight") for by in (0, 0.01))

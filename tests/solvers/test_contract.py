@@ -21,10 +21,27 @@ YAMLS = sorted(ROOT.glob("conf/solver/*.yaml"))
 
 
 # Of variants by options, which weekly runs them all; one of them stands for all by day.
-WEEKLY, BY_DAY = ("sensitivity", "target", "sizes", "noise"), "approximate_minima"
+WEEKLY, BY_DAY = (
+    ("sensitivity", "target", "sizes", "noise"),
+    "approximate_minima",
+)
 PRICED = (  # by day, one of each family and law of noise; all others weekly
-    *("ada_ssp", "dp_bcfw", "dp_cd", "dp_gcd_gumbel", "dp_gd", "dp_gram", "dp_sgd"),
-    *("dp_minibatch", "dp_skgd", "moments", "sco_dp_sgd", "sco_mirror_descent"),
+    *(
+        "ada_ssp",
+        "dp_bcfw",
+        "dp_cd",
+        "dp_gcd_gumbel",
+        "dp_gd",
+        "dp_gram",
+        "dp_sgd",
+    ),
+    *(
+        "dp_minibatch",
+        "dp_skgd",
+        "moments",
+        "sco_dp_sgd",
+        "sco_mirror_descent",
+    ),
 )
 
 
@@ -42,7 +59,9 @@ def checks():
         given = (spec["algorithm"], spec.get("options", {}), varied)
         every = solver_checks(*given)
         (subject,) = every[0].run.args
-        every.append(Check("price", spec["algorithm"], partial(price, subject)))
+        every.append(
+            Check("price", spec["algorithm"], partial(price, subject))
+        )
         weekly = {*WEEKLY} if not varied and path.stem != BY_DAY else set()
         weekly |= set() if path.stem in PRICED else {"price"}
         for check in every:
@@ -71,7 +90,12 @@ REFUSED = {
     "dp_newton": {"trace": 0.0, "damping": -1.0},
     "dp_selection": {"features": 0},
     "dp_sgd": {"batch": 0},
-    "dp_skgd": {"sampling": "twice", "probabilities": "large", "blocks": -1, "size": 0},
+    "dp_skgd": {
+        "sampling": "twice",
+        "probabilities": "large",
+        "blocks": -1,
+        "size": 0,
+    },
     "dp_svrg": {"inner": 0},
     "hessian_mixing": {"rows": 0.0},
     "moments": {"floor": -1.0},
@@ -130,8 +154,14 @@ SLIPS = {
         "np.tile(problem.gradient(np.zeros(problem.p)), (len(settings.step), 1))",
     ),
     "noise": ("streams.noise", "np.random.default_rng(1)"),
-    "count": ("noise_multiplier, count,", "noise_multiplier, max(count - 1, 1),"),
-    "extremes": (STEP, f"        assert np.abs(problem.A).max() < 1e100\n{STEP}"),
+    "count": (
+        "noise_multiplier, count,",
+        "noise_multiplier, max(count - 1, 1),",
+    ),
+    "extremes": (
+        STEP,
+        f"        assert np.abs(problem.A).max() < 1e100\n{STEP}",
+    ),
     "chance": ("streams.noise", "np.random.default_rng()"),
     "sizes": ("max(1, round(passes))", "round(passes)"),
     "split": (

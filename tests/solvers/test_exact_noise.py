@@ -31,7 +31,9 @@ def problem(X, y, loss="least_squares"):
 def off(found, exact):
     """The distance of numbers from exact ones."""
     pairs = zip(found.ravel().tolist(), exact.ravel(), strict=True)
-    return np.linalg.norm([float(Fraction(one) - other) for one, other in pairs])
+    return np.linalg.norm(
+        [float(Fraction(one) - other) for one, other in pairs]
+    )
 
 
 def fractions(values):
@@ -52,7 +54,9 @@ def scales(monkeypatch):
 
 
 def exactly(value, **more):
-    return noisy(value, 1.0, error=0.0, **more).released(iter([EVENT]), Exact())
+    return noisy(value, 1.0, error=0.0, **more).released(
+        iter([EVENT]), Exact()
+    )
 
 
 # --- the grid and the law -------------------------------------------------------------
@@ -82,7 +86,9 @@ def test_the_noise_has_the_scale_of_the_event_and_less_beside_the_diagonal():
     drawn = exactly(np.zeros((200, 200)), symmetric=True)[0]
     np.testing.assert_array_equal(drawn, drawn.T)
     beside = drawn[np.triu_indices(200, 1)]
-    assert abs(beside.std() * math.sqrt(2) / 3 - 1) < 5 / math.sqrt(2 * len(beside))
+    assert abs(beside.std() * math.sqrt(2) / 3 - 1) < 5 / math.sqrt(
+        2 * len(beside)
+    )
     many = np.concatenate([np.diag(exactly(np.zeros((50, 50)), symmetric=True)[0])
                            for _ in range(40)])  # fmt: skip
     assert abs(many.std() / 3 - 1) < 5 / math.sqrt(2 * len(many))
@@ -97,7 +103,9 @@ def test_a_lower_triangle_that_differs_in_its_last_bits_shows_nothing(scales):
 # --- the sensitivity ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shape", "symmetric"), [((7, 1), False), ((5, 5), True)])
+@pytest.mark.parametrize(
+    ("shape", "symmetric"), [((7, 1), False), ((5, 5), True)]
+)
 def test_neighbours_after_rounding_are_within_what_the_noise_hides(
     shape, symmetric, scales
 ):
@@ -124,8 +132,12 @@ def test_sums_of_moments_are_within_the_bound_of_the_exact_ones(far):
     X[:5] *= far
     records, exact = Records(problem(X, y)), np.zeros((4, 4), dtype=object)
     for t in fractions(np.column_stack((records.rows, records.labels))):
-        exact += np.outer(t, t) * min(Fraction(1), Fraction(169, 100) / (t @ t))
-    assert 0 < off(records.moments(1.3, 1.0), exact) <= sum_error(60, 3, 1.3**2)
+        exact += np.outer(t, t) * min(
+            Fraction(1), Fraction(169, 100) / (t @ t)
+        )
+    assert (
+        0 < off(records.moments(1.3, 1.0), exact) <= sum_error(60, 3, 1.3**2)
+    )
 
 
 def test_sums_of_gradients_are_within_the_bound_of_the_exact_ones():
@@ -153,7 +165,12 @@ def test_bits_of_a_slope_depend_on_its_record_alone(loss):
     S = np.full(7, 0.3)
     every = [
         Records(problem(A, b, loss), S, 0.7, apart=True).clipped_slopes(u, 2.0)
-        for A, b in ((X, y), (few, y), (X[order], y[order]), (X[:101], y[:101]))
+        for A, b in (
+            (X, y),
+            (few, y),
+            (X[order], y[order]),
+            (X[:101], y[:101]),
+        )
     ]
     assert (every[0][order] == every[2]).all()
     assert (every[0][:101] == every[3]).all()
@@ -191,7 +208,9 @@ def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     if signs:
         estimator, given, y = dperm.DPClassifier, SIGNS, y > 0
     drawn_in_doubles = []
-    with noise.listening(lambda *told: drawn_in_doubles.append(told) or told[1]):
+    with noise.listening(
+        lambda *told: drawn_in_doubles.append(told) or told[1]
+    ):
         model = estimator(solver, release=True, **given).fit(X, y)
     assert model.score(X, y) > 0.9 and not drawn_in_doubles
     assert 1.99 < model.epsilon_.high <= 2.0 and model.epsilon_.given == ("n",)
@@ -201,7 +220,9 @@ def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     assert not np.array_equal(model.coef_, again.coef_)
 
 
-GAMMA = (3000 + 3 * 4 + 120) * 2.0**-53  # three features and the intercept, or label
+GAMMA = (
+    3000 + 3 * 4 + 120
+) * 2.0**-53  # three features and the intercept, or label
 SUMS = math.sqrt(1 + 1.6**2) * GAMMA  # of t and 1.6 t^2, over 2 sqrt(k)
 
 
@@ -210,7 +231,9 @@ SUMS = math.sqrt(1 + 1.6**2) * GAMMA  # of t and 1.6 t^2, over 2 sqrt(k)
     ("dp_gd", [SUMS, GAMMA]),
     ("dp_gram", [SUMS, math.sqrt(2) * GAMMA, GAMMA]),
 ])  # fmt: skip
-def test_every_release_pays_for_the_error_of_its_sums(data, solver, wanted, scales):
+def test_every_release_pays_for_the_error_of_its_sums(
+    data, solver, wanted, scales
+):
     """By how much n times a share's error, on either side, exceeds the sensitivity."""
     model = dperm.DPRegressor(solver, release=True, **DECLARED).fit(*data)
     events = model.epsilon_.ledger.events
@@ -227,19 +250,28 @@ def test_every_release_pays_for_the_error_of_its_sums(data, solver, wanted, scal
 def test_every_number_that_is_drawn_costs_of_delta(data):
     """Of the release and of the columns' sums; the ledger's epsilon leaves it out."""
     ranges = {"bounds": (-3, 3), "label_bounds": (-9, 9)}
-    model = DPRegressor("dp_gd", release=True, epsilon=2.0, delta=1e-7, **ranges)
+    model = DPRegressor(
+        "dp_gd", release=True, epsilon=2.0, delta=1e-7, **ranges
+    )
     cost, width = model.fit(*data).epsilon_, 3 + 2  # with intercept and label
-    releases = sum(event.count for event in cost.ledger.events[1:])  # after the sums
+    releases = sum(
+        event.count for event in cost.ledger.events[1:]
+    )  # after the sums
     numbers = releases * width * (width + 1) // 2 + width * 2
     assert cost.slack == pytest.approx(slack(numbers, 2.0))
-    assert true_epsilon(cost.ledger, 1e-7 - cost.slack) == pytest.approx(cost.high)
+    assert true_epsilon(cost.ledger, 1e-7 - cost.slack) == pytest.approx(
+        cost.high
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"random_state": 0}, "random_state"),
-        ({"solver": "dp_cd"}, "dp_cd; expected one of dp_gd, dp_gram, moments"),
+        (
+            {"solver": "dp_cd"},
+            "dp_cd; expected one of dp_gd, dp_gram, moments",
+        ),
         ({"solver": "dp_minibatch"}, "no proof"),
         ({"solver": "hessian_mixing"}, "no proof"),
         ({"solver": "ada_ssp"}, "no proof"),
@@ -267,7 +299,9 @@ def test_a_run_of_another_method_gets_no_exact_noise(name, loss):
     at = Scaled(declared(problem(np.eye(4), np.ones(4), loss)))
     module = registry.load(name)
     options = module.Options()
-    run = module.Run(at, module.ledger(at, 1.0, options), [streams(0)], options)
+    run = module.Run(
+        at, module.ledger(at, 1.0, options), [streams(0)], options
+    )
     run.exact = Exact()
     with pytest.raises(UndeclaredError, match="exact noise: no bound"):
         run.solve()

@@ -33,7 +33,12 @@ from dperm.solvers.full_batch.minimise import minimise
 from dperm.solvers.full_batch.scaled import Scaled
 from dperm.solvers.full_batch.secret import UndeclaredError, in_rounds
 from dperm.solvers.records import Records, relevance
-from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
+from dperm.solvers.scales import (
+    column_scales,
+    declared,
+    is_declared,
+    label_scale,
+)
 from solvers.test_twins import FITS
 
 NAMES = [name for name, path in registry.PLACES.items() if ".fits." in path]
@@ -82,7 +87,9 @@ def able(module, penalty="l2"):
 
 def started(module, at, noise, made=None, seed=0):
     made = made or options(module)
-    return module.Run(at, module.ledger(at, noise, made), [streams(seed)], made)
+    return module.Run(
+        at, module.ledger(at, noise, made), [streams(seed)], made
+    )
 
 
 # --- ledgers, from the papers' constants ----------------------------------------------
@@ -90,7 +97,10 @@ def started(module, at, noise, made=None, seed=0):
 
 def test_the_sketches_of_hessian_mixing_and_their_doubt():
     """A release at the mean is R^2 above what is shared, and its noise at its worst."""
-    at, made = Scaled(make_problem("least_squares", "l2")), hessian_mixing.Options()
+    at, made = (
+        Scaled(make_problem("least_squares", "l2")),
+        hessian_mixing.Options(),
+    )
     eigenvalue, mixed, _ = hessian_mixing.ledger(at, 20.0, made).events
     assert mixed.doubt == pytest.approx(0.1 * at.delta) and mixed.count == 3
     level, R = np.full((1, 1), 50.0 * eigenvalue.scale), np.sqrt(at.p)
@@ -105,21 +115,27 @@ def test_gaussian_releases_spend_the_squared_budget_of_one(module, z):
     """They compose exactly: shares that do not add up to 1 would be another epsilon."""
     at = Scaled(able(module))
     events = module.ledger(at, z, options(module)).events
-    spent = sum(one.count * (one.sensitivity / one.scale) ** 2 for one in events)
+    spent = sum(
+        one.count * (one.sensitivity / one.scale) ** 2 for one in events
+    )
     assert spent == pytest.approx(1 / z**2)
 
 
 def exactly(secret, sensitivity):
     """What a secret hides, (k, L)."""
     event = Gaussian(sensitivity, 0.0, 1, "", "")
-    return secret.released(iter([event]), lambda scale, size: np.zeros((size, 1)))
+    return secret.released(
+        iter([event]), lambda scale, size: np.zeros((size, 1))
+    )
 
 
 def alone(x, y=1.0, loss="logistic", n=6):
     """A record among zeros, whose scales are 1."""
     X, labels = np.zeros((n, len(x))), np.ones(n)
     X[0], labels[0] = x, y
-    return Scaled(declared(build("x", X, labels, loss, Penalty(l2=0.01), 1.0, 1e-5)))
+    return Scaled(
+        declared(build("x", X, labels, loss, Penalty(l2=0.01), 1.0, 1e-5))
+    )
 
 
 def test_changes_that_sensitivities_state_are_attained():
@@ -172,10 +188,14 @@ def test_no_pair_of_records_moves_a_newton_direction_by_more_than_is_stated():
         u = rng.standard_normal((3, 1)) * rng.choice([0.0, 1.0])
         damping = 10 ** rng.uniform(-2, 1, 1)
         views = []
-        for first in rng.standard_normal((2, 3)) * 10 ** rng.uniform(-1, 2, (2, 1)):
+        for first in rng.standard_normal((2, 3)) * 10 ** rng.uniform(
+            -1, 2, (2, 1)
+        ):
             rows = np.vstack((first, 0.1 * X[1:]))
             problem = build("x", rows, np.ones(5), "logistic", Penalty(l2=0.1))
-            secret = Scaled(declared(problem)).newton_direction(u, slope, damping, 1.5)
+            secret = Scaled(declared(problem)).newton_direction(
+                u, slope, damping, 1.5
+            )
             views.append(exactly(secret, 1.0))
         largest = max(largest, float(np.linalg.norm(views[0] - views[1])))
     assert 0.3 < largest <= 1 + 1e-9
@@ -185,7 +205,11 @@ def test_a_clip_is_the_first_edge_with_enough_records_below():
     edges = np.array([1.0, 2.0, 4.0])
     histograms = np.array([[5.0, 1.0, 0.0], [4.0, 2.0, 0.0], [1.0, 3.0, 0.0],
                            [0.0, 4.0, 10.0]])  # fmt: skip
-    assert dp_adaptive.clips(histograms, edges, 5.0).tolist() == [1.0, 4.0, 4.0]
+    assert dp_adaptive.clips(histograms, edges, 5.0).tolist() == [
+        1.0,
+        4.0,
+        4.0,
+    ]
 
 
 @pytest.mark.parametrize("curvature", [1e-2, 1e3])
@@ -219,7 +243,9 @@ def told(module, at, released=None):
     steps, events = run.steps(), in_rounds(run.ledger)
     wanted = next(steps)
     while True:
-        asked.append({name: np.array(need) for name, need in wanted.needs.items()})
+        asked.append(
+            {name: np.array(need) for name, need in wanted.needs.items()}
+        )
         own = wanted.released(events, run.normal)
         sent.append(own if released is None else released[len(sent)])
         try:
@@ -237,7 +263,9 @@ def test_all_that_a_run_computes_follows_from_its_releases(module):
     made = options(module)
     assert module.ledger(one, 0.7, made) == module.ledger(two, 0.7, made)
     asked, sent, weights = told(module, one)
-    events = in_rounds(module.ledger(one, 0.7, made))  # and their sensitivities
+    events = in_rounds(
+        module.ledger(one, 0.7, made)
+    )  # and their sensitivities
     for need, event in zip(asked, events, strict=True):
         assert need["sensitivity"] == pytest.approx(event.sensitivity)
     again, _, repeated = told(module, two, sent)
@@ -247,7 +275,9 @@ def test_all_that_a_run_computes_follows_from_its_releases(module):
             np.testing.assert_array_equal(need, second[name])
     np.testing.assert_array_equal(weights, repeated)
     own = told(module, two)[1]  # the records do differ
-    assert not all(np.array_equal(*both) for both in zip(own, sent, strict=True))
+    assert not all(
+        np.array_equal(*both) for both in zip(own, sent, strict=True)
+    )
 
 
 # --- runs -----------------------------------------------------------------------------
@@ -274,7 +304,9 @@ def test_little_noise_finds_what_the_method_is_for(module):
     smooth = module in (objective_perturbation, hessian_mixing)
     penalty = PENALTIES["l2" if smooth or loss == "logistic" else "elastic"]
     problem = build("x", X, y, loss, penalty, 1.0, 1e-5)
-    w = started(module, Scaled(problem), 1e-9, module.Options(**made)).solve()[0]
+    w = started(module, Scaled(problem), 1e-9, module.Options(**made)).solve()[
+        0
+    ]
     error = problem.objective(w)[0] / solve(problem).value - 1
     assert 0 <= error + 1e-12 < 1e-4
 
@@ -286,7 +318,10 @@ def test_little_noise_finds_what_the_method_is_for(module):
 def test_a_tilted_minimum_with_an_l1_norm(tolerance):
     """The subgradient is within the tolerance, and zeros are exact."""
     problem = make_problem("logistic", "l1")
-    at, made = Scaled(problem), objective_perturbation.Options(tolerance=tolerance)
+    at, made = (
+        Scaled(problem),
+        objective_perturbation.Options(tolerance=tolerance),
+    )
     u = started(objective_perturbation, at, 0.05, made).solve()[0] * at.S
     R, Lambda, ridge = objective_perturbation.constants(at, made)
     b = 2 * R * 0.05 * streams(0).noise.standard_normal(at.p)
@@ -304,7 +339,13 @@ def test_no_data_are_refused_for_a_minimum_that_rounding_keeps_away(penalty):
     """A tolerance below rounding: the minimiser all the same, after a public time."""
     problem = make_problem("logistic", penalty)
     at = Scaled(problem)
-    given = (at, Records(problem, at.S, at.label), 1.0, 1.0, np.ones((at.p, 1)))
+    given = (
+        at,
+        Records(problem, at.S, at.label),
+        1.0,
+        1.0,
+        np.ones((at.p, 1)),
+    )
     found = [minimise(*given, tolerance) for tolerance in (1e-10, 1e-30)]
     np.testing.assert_allclose(*found, atol=1e-9)
 
@@ -317,9 +358,13 @@ def test_declared_scales_do_not_read_the_data(loss):
     for seed in (0, 1):
         problem = declared(make_problem(loss, seed=seed))
         assert is_declared(problem) and not is_declared(problem.known)
-        np.testing.assert_array_equal(column_scales(problem), np.ones(problem.p))
+        np.testing.assert_array_equal(
+            column_scales(problem), np.ones(problem.p)
+        )
         c = problem.loss.curvature
-        np.testing.assert_array_equal(problem.smoothness, np.full(problem.p, c))
+        np.testing.assert_array_equal(
+            problem.smoothness, np.full(problem.p, c)
+        )
         assert problem.global_smoothness == pytest.approx(c * problem.p)
         assert label_scale(problem) == 1.0 and Scaled(problem).given == ("n",)
     assert len(Scaled(make_problem(loss)).given) > 1
@@ -330,16 +375,23 @@ def test_declared_scales_do_not_read_the_data(loss):
 
 def test_wide_problems_are_refused_where_matrices_are_released():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 600)), np.where(np.arange(20) % 2, 1.0, -1.0)
+    X, y = (
+        rng.standard_normal((20, 600)),
+        np.where(np.arange(20) % 2, 1.0, -1.0),
+    )
     at = Scaled(build("wide", X, y, "least_squares", PENALTIES["l2"]))
     for module in (moments, ada_ssp, dp_gram, dp_adaptive, hessian_mixing):
         assert "600 x 600" in module.refuses(module.Options(), at)
 
 
-@pytest.mark.parametrize("labels", [(1.0, 2.0), (1.0, 1.0), (2.0, 1.0), (0.0, 5.0)])
+@pytest.mark.parametrize(
+    "labels", [(1.0, 2.0), (1.0, 1.0), (2.0, 1.0), (0.0, 5.0)]
+)
 def test_two_records_have_rank_statistics_whatever_they_are(labels):
     """SciPy divides by the number of records less two."""
     A = np.asfortranarray([[1.0, 0.0], [2.0, 0.0]])
-    problem = build("two", A, np.array(labels), "least_squares", Penalty(), 1.0, 1e-5)
+    problem = build(
+        "two", A, np.array(labels), "least_squares", Penalty(), 1.0, 1e-5
+    )
     found = relevance(Records(problem), True)
     assert found.tolist() == [float(labels[0] != labels[1]), 0.0]

@@ -16,7 +16,9 @@ from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.frank_wolfe import dp_bcfw_noise
 
 DELTA, STEPS = 1e-4, 5
-ALL = [name for name, path in registry.PLACES.items() if ".frank_wolfe." in path]
+ALL = [
+    name for name, path in registry.PLACES.items() if ".frank_wolfe." in path
+]
 PRIVATE = [name for name in ALL if name.startswith("dp_")]
 
 
@@ -44,7 +46,9 @@ def test_a_private_transcript_has_the_selections_its_ledger_counts(name):
     for t, signed in enumerate(run.chosen):
         gamma = 2 / (t + 2)
         moved *= 1 - gamma
-        np.add.at(moved, np.abs(signed) - 1, -gamma * run.vertex * np.sign(signed))
+        np.add.at(
+            moved, np.abs(signed) - 1, -gamma * run.vertex * np.sign(signed)
+        )
     np.testing.assert_allclose(run.weights[0], moved, rtol=1e-12)
 
 
@@ -62,12 +66,19 @@ def test_every_noise_says_what_it_truly_costs(name, calibration):
     selection = noise.ledger.events[0]
     assert selection.scale == noise.index_scale > 0
     reach = options.reach if name == "dp_bcfw" else options.radius
-    bound = options.entry_bound * (options.entry_bound * reach + options.label_bound)
+    bound = options.entry_bound * (
+        options.entry_bound * reach + options.label_bound
+    )
     unit = options.radius if noise.scores == "radius" else 1.0
     assert selection.sensitivity == pytest.approx(2 * unit * bound / problem.n)
-    if name == "dp_bcfw":  # without a sketch one entry of a feature is replaced
+    if (
+        name == "dp_bcfw"
+    ):  # without a sketch one entry of a feature is replaced
         assert noise.ledger.events[1].sensitivity == 2 * options.entry_bound
-        sketched, J = replace(options, sketch=4), shared_sketch(30, 4, 0).by_record
+        sketched, J = (
+            replace(options, sketch=4),
+            shared_sketch(30, 4, 0).by_record,
+        )
         moved = dp_bcfw_noise.sensitivities(problem, sketched)[1]
         assert moved == pytest.approx(2 * np.linalg.norm(J, axis=1).max())
 

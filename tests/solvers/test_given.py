@@ -50,7 +50,9 @@ def partly(own, base, frozen):
     }
 
     def with_arrays_of(one):
-        made = Partly(**{field.name: getattr(one, field.name) for field in fields(one)})
+        made = Partly(
+            **{field.name: getattr(one, field.name) for field in fields(one)}
+        )
         made.__dict__.update(constants)
         return made
 
@@ -91,13 +93,19 @@ def differs(module, options, frozen):
     base, other = problems()
     other = partly(other, base, frozen)
     first, second = (heard(module, options, one) for one in (base, other))
-    return not np.allclose(first, second, rtol=1e-6, atol=1e-6 * np.abs(first).max())
+    return not np.allclose(
+        first, second, rtol=1e-6, atol=1e-6 * np.abs(first).max()
+    )
 
 
 def roots_of(module, options):
     """Roots that what is heard depends on; ``anything else`` if none explains it."""
-    found = {root for root in ROOTS if differs(module, options, set(ROOTS) - {root})}
-    return found | ({"anything else"} if differs(module, options, ROOTS) else set())
+    found = {
+        root for root in ROOTS if differs(module, options, set(ROOTS) - {root})
+    }
+    return found | (
+        {"anything else"} if differs(module, options, ROOTS) else set()
+    )
 
 
 def declared(module, options):
@@ -128,7 +136,9 @@ def test_sets_and_their_probabilities(module, options):
     if module is not dp_skgd or options.sampling == "nice":
         assert not {stated.PARTITION, stated.IMPORTANCE} & said
         return
-    one, other = (dp_skgd.SketchLaw(problem, options) for problem in problems())
+    one, other = (
+        dp_skgd.SketchLaw(problem, options) for problem in problems()
+    )
     same = len(one.sets) == len(other.sets) and all(
         np.array_equal(a, b) for a, b in zip(one.sets, other.sets, strict=True)
     )
@@ -146,7 +156,8 @@ def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(
     options = module.Options()
     base, other = problems()
     found = [
-        module.noise(one, 3, options, 1.0, 1e-3, calibration) for one in (base, other)
+        module.noise(one, 3, options, 1.0, 1e-3, calibration)
+        for one in (base, other)
     ]
     moves = found[0].index_scale != found[1].index_scale
     assert found[0].ledger.given[0] == stated.N

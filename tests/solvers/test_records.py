@@ -62,7 +62,9 @@ def is_within(factor, row, bound):
 def starts():
     """Weights (3, L): nothing, ordinary, and such that margins are no numbers."""
     far = np.array([FAR, FAR, -FAR])
-    return np.stack([np.zeros(3), np.ones(3), far, -far, np.full(3, np.inf)], axis=1)
+    return np.stack(
+        [np.zeros(3), np.ones(3), far, -far, np.full(3, np.inf)], axis=1
+    )
 
 
 # --- contributions --------------------------------------------------------------------
@@ -89,8 +91,12 @@ def test_every_clipped_gradient_is_within_its_bound(container, loss, scale):
 def test_a_clip_shortens_no_more_than_it_has_to(container):
     rows = np.array([[3.0, -4.0], [0.3, 0.4], [0.0, 0.0]])
     found = Records(problem(container, rows, np.array([-1.0, -1.0, 1.0])))
-    gradients = filled(found.rows) * found.clipped_slopes(np.zeros(2), 2.0)[:, None]
-    np.testing.assert_allclose(gradients, [[1.2, -1.6], [0.3, 0.4], [0.0, 0.0]])
+    gradients = (
+        filled(found.rows) * found.clipped_slopes(np.zeros(2), 2.0)[:, None]
+    )
+    np.testing.assert_allclose(
+        gradients, [[1.2, -1.6], [0.3, 0.4], [0.0, 0.0]]
+    )
     np.testing.assert_allclose(filled(found.clipped(2.0))[0], [1.2, -1.6])
     some = found.gradient(np.zeros(2), 2.0, np.array([1, 2]))
     np.testing.assert_allclose(some, [0.3, 0.4])
@@ -108,11 +114,13 @@ def test_every_clipped_row_is_within_the_radius(container):
 def test_every_moment_of_a_record_and_its_label_is_within_its_bound(container):
     X, y = odd()
     for x, label in zip(X[::2], y[::2], strict=True):
-        found = Records(problem(container, x[None], np.array([label]))).moments(
-            1.3, 0.8
-        )
+        found = Records(
+            problem(container, x[None], np.array([label]))
+        ).moments(1.3, 0.8)
         assert math.hypot(*found.ravel()) <= 1.3**2 * (1 + 1e-9), (x, label)
-    plain = Records(problem(container, np.array([[3.0, 0.0]]), np.array([4.0])))
+    plain = Records(
+        problem(container, np.array([[3.0, 0.0]]), np.array([4.0]))
+    )
     np.testing.assert_allclose(
         plain.moments(2.5, 1.0), np.outer([1.5, 0, 2], [1.5, 0, 2])
     )
@@ -122,7 +130,9 @@ def test_every_moment_of_a_record_and_its_label_is_within_its_bound(container):
     "container", [np.asarray, sparse.csr_array], ids=["dense", "csr"]
 )
 def test_norms_neither_overflow_nor_underflow(container):
-    rows = np.array([x for x, _ in zip(*odd(), strict=True) if np.isfinite(x).all()])
+    rows = np.array(
+        [x for x, _ in zip(*odd(), strict=True) if np.isfinite(x).all()]
+    )
     exact = [math.hypot(*row) for row in rows.tolist()]
     with np.errstate(all="ignore"):
         found = norms(container(rows))
@@ -130,7 +140,9 @@ def test_norms_neither_overflow_nor_underflow(container):
 
 
 def test_a_slope_that_is_no_number_is_within_its_bound():
-    found = bounded(np.array([[np.nan, 5.0], [-np.inf, 0.1], [np.inf, -np.nan]]), 0.5)
+    found = bounded(
+        np.array([[np.nan, 5.0], [-np.inf, 0.1], [np.inf, -np.nan]]), 0.5
+    )
     assert (np.abs(found) <= 0.5).all() and found[1, 1] == 0.1
 
 
@@ -177,7 +189,9 @@ def test_a_record_that_is_no_number_over_its_scale_counts_as_zeros(container):
     other = np.where(np.arange(4)[:, None] == 1, 0.0, X)
     S, u = np.full(2, 0.1), np.array([0.2, -0.1])
     one = Records(problem(container, X, y), S)
-    two = Records(problem(container, other, np.where(np.arange(4) == 1, 0.0, y)), S)
+    two = Records(
+        problem(container, other, np.where(np.arange(4) == 1, 0.0, y)), S
+    )
     assert one.n == 4
     np.testing.assert_array_equal(one.gradient(u, 1.0), two.gradient(u, 1.0))
     np.testing.assert_array_equal(one.moments(1.0, 1.0), two.moments(1.0, 1.0))
@@ -186,7 +200,9 @@ def test_a_record_that_is_no_number_over_its_scale_counts_as_zeros(container):
 def test_what_is_kept_for_one_bound_is_not_used_for_another():
     found = Records(problem(np.asarray, 9 * np.eye(3), np.ones(3)))
     for radius in (2.0, 1.0, 2.0):
-        assert norms(found.clipped(radius)) == pytest.approx(np.full(3, radius))
+        assert norms(found.clipped(radius)) == pytest.approx(
+            np.full(3, radius)
+        )
     at = Scaled(problem(np.asarray, np.eye(3), np.ones(3)))
     for radius in (1.0, 0.5, 1.0):
         whole = shown(at.second_moments(radius))
@@ -196,5 +212,7 @@ def test_what_is_kept_for_one_bound_is_not_used_for_another():
 def shown(secret):
     """A secret's value, which no method can see: what is released without noise."""
     event = Gaussian(1e9, 0.0, 1, "", "")
-    found = secret.released(iter([event]), lambda scale, size: np.zeros((size, 1)))
+    found = secret.released(
+        iter([event]), lambda scale, size: np.zeros((size, 1))
+    )
     return found[0] if found.ndim == 3 else found[:, 0]

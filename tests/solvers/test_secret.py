@@ -152,8 +152,12 @@ def sketch(scale, doubt=0.0):
 def sampled(moments, event, known_=0.0, runs=4000, seed=0):
     """Means of y y^T of many sketches, as a secret releases them."""
     normal = streams(seed).noise.standard_normal
-    secret = sketched(moments, event.sensitivity, event.rows, np.full(runs, known_))
-    return secret.released(iter([event]), lambda scale, k: scale * normal((k, runs)))
+    secret = sketched(
+        moments, event.sensitivity, event.rows, np.full(runs, known_)
+    )
+    return secret.released(
+        iter([event]), lambda scale, k: scale * normal((k, runs))
+    )
 
 
 def test_no_pair_of_records_is_worse_than_orthogonal_ones():
@@ -179,7 +183,9 @@ def test_the_law_beside_gaussian_releases(mu):
     loss = s2 / 2 * U - s2 / 2 / (1 + s2) * V + Z
     excess = np.maximum(-np.expm1(epsilon - loss), 0)
     error = excess.std() / np.sqrt(len(excess))
-    assert abs(sketch_delta(s2, freedom, mu, epsilon) - excess.mean()) < 4 * error
+    assert (
+        abs(sketch_delta(s2, freedom, mu, epsilon) - excess.mean()) < 4 * error
+    )
 
 
 def test_a_quiet_sketch_costs_its_gaussian_releases_and_its_doubt():
@@ -194,4 +200,6 @@ def test_a_sketch_has_the_covariance_that_it_needs():
     moments, event = np.array([[3.0, 1.0], [1.0, 2.0]]), sketch(2.5)
     for below, added in ((0.0, 6.25), (1.0, 5.25), (9.0, 0.0)):
         mean = sampled(moments, event, below).mean(axis=0)
-        np.testing.assert_allclose(mean, moments + added * np.eye(2), atol=0.25)
+        np.testing.assert_allclose(
+            mean, moments + added * np.eye(2), atol=0.25
+        )

@@ -14,7 +14,13 @@ from dperm.problems.sets import Ball, dual_exponent, norms
 from dperm.solvers import registry
 from dperm.solvers.single_pass import Target, noisy_sfw, poly_sfw, sco_dp_fw
 from dperm.solvers.single_pass.setup import Setup
-from dperm.solvers.single_pass.sources import BIASED_COINS, Coins, Rows, Signs, hard
+from dperm.solvers.single_pass.sources import (
+    BIASED_COINS,
+    Coins,
+    Rows,
+    Signs,
+    hard,
+)
 from solvers.test_twins import records
 
 INF, DELTA = math.inf, 1e-6
@@ -36,7 +42,8 @@ def test_the_tree_fits(n):
     for tree in (published, every):
         assert tree.batch % 2**tree.phases == 0
         counted = sum(
-            tree.batch + sum(2 ** (j - 1) * (tree.batch >> j) for j in range(1, t + 1))
+            tree.batch
+            + sum(2 ** (j - 1) * (tree.batch >> j) for j in range(1, t + 1))
             for t in range(1, tree.phases + 1)
         )
         assert counted == tree.records <= n
@@ -68,7 +75,9 @@ def test_blocks_of_records_do_not_matter(monkeypatch):
 def test_ledger_of_poly_sfw(n):
     """Printed: 1.036 by advanced composition, less by PLD, far less for one record."""
     setup, delta = Setup("least_squares", 1.0, 16), n**-2.0
-    ratio = 2 * math.sqrt(n * math.log(1 / delta))  # every selection at the printed one
+    ratio = 2 * math.sqrt(
+        n * math.log(1 / delta)
+    )  # every selection at the printed one
     composed = Ledger((NoisyMax(1.0, ratio, n - n // 2 + 1, "", ""),))
     printed = true_epsilon(composed, delta)
     assert 0.6 < printed < 1.0
@@ -100,7 +109,9 @@ def test_energies_are_sums():
     scores = poly_sfw.sensitivities(setup, n)
     batch, own = poly_sfw.energies(scores, 2.0)
     keep = (1 - scores.eta) ** np.arange(scores.steps + 1)
-    assert batch == pytest.approx(scores.first**2 * (1 / 4 + (keep[1:] ** 2).sum()))
+    assert batch == pytest.approx(
+        scores.first**2 * (1 / 4 + (keep[1:] ** 2).sum())
+    )
     assert own == pytest.approx(scores.own**2 * (keep[:-1] ** 2).sum())
     moved = (1 - scores.eta) * setup.smoothness * setup.diameter**2
     moved += setup.lipschitz * setup.diameter
@@ -119,8 +130,14 @@ def test_what_a_method_cannot_run_on_is_refused():
             lambda: poly_sfw.Run(*given, 400, poly_sfw.Options()),
             "p: expected 1, found 2",
         ),
-        (lambda: noise_of("phased_sgd", Setup("linear", 1.5, 5), 64, TIGHT), "p: "),
-        (lambda: noise_of("phased_sgd", Setup("linear", 1.0, 5), 64, TIGHT), "p: "),
+        (
+            lambda: noise_of("phased_sgd", Setup("linear", 1.5, 5), 64, TIGHT),
+            "p: ",
+        ),
+        (
+            lambda: noise_of("phased_sgd", Setup("linear", 1.0, 5), 64, TIGHT),
+            "p: ",
+        ),
     ):
         with pytest.raises(ValueError, match=said):
             refused()
@@ -131,7 +148,11 @@ def test_what_a_method_cannot_run_on_is_refused():
 
 @pytest.mark.parametrize(
     ("name", "p"),
-    [("sco_mirror_descent", 1.5), ("sco_mirror_descent", INF), ("sco_dp_sgd", INF)],
+    [
+        ("sco_mirror_descent", 1.5),
+        ("sco_mirror_descent", INF),
+        ("sco_dp_sgd", INF),
+    ],
 )
 def test_baselines_stay_inside_other_balls_and_learn(name, p):
     n, d, module = 3000, 6, registry.load(name)
@@ -174,8 +195,12 @@ SOURCES = {
 def test_batches_may_be_cut_anywhere(name):
     one, source = SOURCES[name]().take(50), SOURCES[name]()
     parts = [source.take(k) for k in (1, 9, 40)]
-    np.testing.assert_array_equal(one.rows, np.concatenate([b.rows for b in parts]))
-    np.testing.assert_array_equal(one.labels, np.concatenate([b.labels for b in parts]))
+    np.testing.assert_array_equal(
+        one.rows, np.concatenate([b.rows for b in parts])
+    )
+    np.testing.assert_array_equal(
+        one.labels, np.concatenate([b.labels for b in parts])
+    )
     assert source.taken == 50
 
 
@@ -217,7 +242,9 @@ def test_excess_risk_is_the_mean_loss_less_its_minimum(p):
     np.testing.assert_array_less(off, 5 * error)
     assert source.excess(best, one)[0] == 0.0
     start = source.excess(np.zeros(8), one)[0]  # is that of every norm
-    assert start == pytest.approx(source.excess(np.zeros(8), Setup("linear", 2, 8))[0])
+    assert start == pytest.approx(
+        source.excess(np.zeros(8), Setup("linear", 2, 8))[0]
+    )
 
 
 # --- coins ----------------------------------------------------------------------------
@@ -230,7 +257,9 @@ def test_coins_have_the_mean_they_say(single, q):
     batch = source.take(40_000)
     z = batch.rows * source.factors(batch, q)[:, None] * batch.labels[:, None]
     error = z.std(axis=0) / math.sqrt(len(z))
-    assert (np.abs(z.mean(axis=0) - source.mean(q)) <= 4.5 * error + 1e-12).all()
+    assert (
+        np.abs(z.mean(axis=0) - source.mean(q)) <= 4.5 * error + 1e-12
+    ).all()
     if not single:
         assert (batch.rows[:, 3] == 1).all() and (batch.rows[:, 4] == -1).all()
         assert abs(np.corrcoef(*batch.rows[:, :2].T)[0, 1]) < 4 / 200
@@ -245,7 +274,9 @@ def test_excess_is_that_of_the_linear_loss(biased, p):
     best = Ball(p, 2.0).oracle(-mean)
     assert source.excess(best, setup) == pytest.approx(0.0, abs=1e-12)
     w = np.linspace(-0.2, 0.3, 6)
-    assert source.excess(w, setup)[0] == pytest.approx(float((best[0] - w) @ mean))
+    assert source.excess(w, setup)[0] == pytest.approx(
+        float((best[0] - w) @ mean)
+    )
 
 
 # --- arrays ---------------------------------------------------------------------------
@@ -310,7 +341,9 @@ def test_sensitivities_of_the_right_children():
         found = []
         for t in range(1, tree.phases + 1):
             for leaf in range(1, 2**t):
-                depth = t - int(math.log2(leaf & -leaf))  # where the leaf's path turns
+                depth = t - int(
+                    math.log2(leaf & -leaf)
+                )  # where the leaf's path turns
                 given = (setup, tree.batch, t, depth, leaf, options)
                 found.append(noisy_sfw.child_sensitivity(*given) / unit)
         worst.append(max(found))

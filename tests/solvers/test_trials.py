@@ -40,9 +40,13 @@ def plain(problem, module, options, point, multiplier, seed):
     return float(problem.objective(run.weights)[0])
 
 
-@pytest.fixture(params=OPTIONS, ids=lambda given: given[0].__name__.rsplit(".")[-1])
+@pytest.fixture(
+    params=OPTIONS, ids=lambda given: given[0].__name__.rsplit(".")[-1]
+)
 def on(request):
-    return trials.Trials(make_problem("least_squares", "l2"), *request.param, "tight")
+    return trials.Trials(
+        make_problem("least_squares", "l2"), *request.param, "tight"
+    )
 
 
 def alone(on, point, seeds):
@@ -76,32 +80,50 @@ def test_the_choice_of_least_mean_is_run_on_seeds_that_did_not_make_it(on):
 
 
 def test_a_coarse_choice_is_refined_by_multiples(on):
-    finer = [{"step": step, "clip": clip} for step in (0.5, 1.0) for clip in (1.0, 2.0)]
+    finer = [
+        {"step": step, "clip": clip}
+        for step in (0.5, 1.0)
+        for clip in (1.0, 2.0)
+    ]
     chosen = trials.seeds_of(5, 2)
-    coarse = on.best(on.best(POINTS, [5]), chosen)[0]  # its best, tried once more
+    coarse = on.best(on.best(POINTS, [5]), chosen)[
+        0
+    ]  # its best, tried once more
     around = [
         {"passes": coarse["passes"], "step": coarse["step"] * at["step"],
          "clip": coarse["clip"] * at["clip"]}
         for at in finer
     ]  # fmt: skip
-    found, expected = on.refined(POINTS, finer, 5, (2, 3)), on.tried(around, 5, (2, 3))
+    found, expected = (
+        on.refined(POINTS, finer, 5, (2, 3)),
+        on.tried(around, 5, (2, 3)),
+    )
     assert found.point == expected.point
     assert found.objective.tolist() == expected.objective.tolist()
 
 
 def test_a_grid_that_diverges_is_named(on):
     points = [{"passes": 400.0, "step": 1e9, "clip": 1e90}]
-    with pytest.raises(ValueError, match="small: every setting of the grid diverged"):
+    with pytest.raises(
+        ValueError, match="small: every setting of the grid diverged"
+    ):
         on.best(points, [1])
 
 
-@pytest.mark.parametrize("module", [dp_sgd, dp_svrg], ids=["dp_sgd", "dp_svrg"])
+@pytest.mark.parametrize(
+    "module", [dp_sgd, dp_svrg], ids=["dp_sgd", "dp_svrg"]
+)
 def test_a_block_whose_settings_are_all_lost_ends(module):
     """At the first checkpoint, with nothing left to run to the second."""
     problem = make_problem("least_squares", "l2")
     settings = BatchedSettings(np.full(1, 1e6), np.full(1, 1e3), 1.0)
-    found = run_batched(module, module.Options(), problem, settings, [5, 10], 0)
-    assert [snapshot.diverged.tolist() for snapshot in found] == [[True], [True]]
+    found = run_batched(
+        module, module.Options(), problem, settings, [5, 10], 0
+    )
+    assert [snapshot.diverged.tolist() for snapshot in found] == [
+        [True],
+        [True],
+    ]
     assert found[0].objective == found[1].objective > 10
 
 
@@ -123,7 +145,9 @@ def test_a_setting_above_the_limit_ends_at_the_first_of_several_checkpoints_by_i
         np.testing.assert_array_equal(
             snapshot.objective[ended], free[0].objective[ended]
         )
-    np.testing.assert_array_equal(last.objective[~ended], free[1].objective[~ended])
+    np.testing.assert_array_equal(
+        last.objective[~ended], free[1].objective[~ended]
+    )
     for setting in range(4):
         alone = run([setting], [5, 60], 1.01)[-1]
         assert alone.diverged[0] == last.diverged[setting]

@@ -39,7 +39,9 @@ from dperm.solvers.single_pass.setup import Setup
 from dperm.solvers.single_pass.sources import Rows
 from solvers import twins
 
-SETTINGS = np.array([(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)])  # step, clip
+SETTINGS = np.array(
+    [(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)]
+)  # step, clip
 NOISE, DELTA = 0.7, 1e-6
 EXACT = {"rtol": 1e-9, "atol": 1e-10}
 
@@ -84,7 +86,16 @@ class Case:
         if self.algorithm == "dp_skgd" and self.made.sampling == "blocks":
             problem = build("x", X, y, loss, penalty)
             more["blocks"] = dp_skgd.partition(problem, self.made)
-        given = (X, y, loss, penalty, setting, self.count, streams(3), self.made)
+        given = (
+            X,
+            y,
+            loss,
+            penalty,
+            setting,
+            self.count,
+            streams(3),
+            self.made,
+        )
         return getattr(twins, self.algorithm)(*given, **more)
 
 
@@ -142,7 +153,10 @@ FORMS = [
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_settings(name, form, loss):
     """Scales, clips, draws and the order of the steps, under every penalty."""
-    case, (X, y) = CASES[name], (raw_data if form == "dense" else thin_data)(loss)
+    case, (X, y) = (
+        CASES[name],
+        (raw_data if form == "dense" else thin_data)(loss),
+    )
     steps, clips = SETTINGS.T * [[case.slow], [1.0]]
     A = X if form == "dense" else sparse.csc_array(X)
     for penalty in PENALTIES.values():
@@ -155,7 +169,9 @@ def test_settings(name, form, loss):
             np.testing.assert_allclose(found[k], expected, **EXACT)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.exact])
+@pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if case.exact]
+)
 def test_without_noise_and_clip_settings_find_the_optimum(name):
     """Whatever the order of the columns."""
     case, (X, y) = CASES[name], raw_data("least_squares")
@@ -193,13 +209,17 @@ FITS = {
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
 @pytest.mark.parametrize(
-    ("name", "loss"), [(name, loss) for name in FITS for loss in FITS[name][-1]]
+    ("name", "loss"),
+    [(name, loss) for name in FITS for loss in FITS[name][-1]],
 )
 def test_fits(name, loss, form):
     """On records and labels beyond their bounds, two runs side by side."""
     given, penalty, z, _ = FITS[name]
     name, problem = name.split()[0], make_problem(loss, penalty)
-    module, at = registry.load(name), Scaled(replace(problem, A=form(problem.A)))
+    module, at = (
+        registry.load(name),
+        Scaled(replace(problem, A=form(problem.A))),
+    )
     options = module.Options(**given)
     own = [streams(seed) for seed in (0, 5)]
     found = module.Run(at, module.ledger(at, z, options), own, options).solve()
@@ -208,7 +228,9 @@ def test_fits(name, loss, form):
     psi = problem.penalty
     d = twins.Data(loss, problem.A / S, -problem.offset, S, label, psi.l1, psi.l2,
                    problem.delta)  # fmt: skip
-    tight = {"atol": 1e-5} if name == "objective_perturbation" else {"rtol": 1e-7}
+    tight = (
+        {"atol": 1e-5} if name == "objective_perturbation" else {"rtol": 1e-7}
+    )
     for run, seed in zip(found, (0, 5), strict=True):
         expected = getattr(twins, name)(d, options, z, streams(seed)) / S
         np.testing.assert_allclose(run, expected, **tight)
@@ -234,7 +256,9 @@ def finite_sum(request):
 @pytest.mark.parametrize(("sampling", "vertices"), WAYS)
 def test_bcfw(finite_sum, sampling, vertices):
     problem, A, blocks = finite_sum
-    kind = {"constraint": "box"} if vertices == "box" else {"vertices": vertices}
+    kind = (
+        {"constraint": "box"} if vertices == "box" else {"vertices": vertices}
+    )
     options = bcfw.Options(sampling, tau=10, nodes=3, radius=1.7, **kind)
     draw, source = bcfw.sampler(options, Columns(problem.A)), streams(5)
     run = bcfw.Run(problem, streams(5), options, silent(25))
@@ -245,7 +269,9 @@ def test_bcfw(finite_sum, sampling, vertices):
     given = (problem.offset, problem.loss.name, 1.7, sets, chance)
     expected = twins.bcfw(A, *given, blocks, vertices)
     np.testing.assert_allclose(run.weights[0], expected, **EXACT)
-    exact = A.T @ problem.derivatives(A @ expected + problem.offset) / problem.n
+    exact = (
+        A.T @ problem.derivatives(A @ expected + problem.offset) / problem.n
+    )
     np.testing.assert_allclose(run.iterate.gradient(), exact, **EXACT)
     assert run.iterate.objective == pytest.approx(
         problem.objective(expected)[0], rel=1e-12
@@ -259,7 +285,9 @@ def test_dp_bcfw(finite_sum, update, scores, sketch):
     problem, A, blocks = finite_sum
     options = dp_bcfw.Options(nodes=3, radius=1.5, update=update, sketch=sketch,
                               entry_bound=1.2, label_bound=0.8)  # fmt: skip
-    run = dp_bcfw.Run(problem, streams(4), options, Noise(None, 0.05, 0.3, 0.0, scores))
+    run = dp_bcfw.Run(
+        problem, streams(4), options, Noise(None, 0.05, 0.3, 0.0, scores)
+    )
     run.advance(7)
     run.advance(13)
     J = shared_sketch(40, 12, 0).by_record.T if sketch else np.eye(40)
@@ -294,7 +322,9 @@ LOSSES = ("least_squares", "logistic", "linear")
 def records(n, d, q, seed=0, loss="least_squares"):
     """Records of unit l_q norm with a common direction, and labels."""
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d)) + 1.5 * np.where(rng.random((n, 1)) < 0.5, -1, 1)
+    x = rng.standard_normal((n, d)) + 1.5 * np.where(
+        rng.random((n, 1)) < 0.5, -1, 1
+    )
     x /= norms(x, q)[:, None]
     y = np.clip(x.sum(axis=1) + 0.3 * rng.standard_normal(n), -1, 1)
     return x, np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
@@ -311,7 +341,9 @@ def ended(name, setup, x, y, seed, **options):
 def multipliers(name, setup, n):
     """Noise over sensitivity of every target, as the solver defines it."""
     module = registry.load(name)
-    made = [module.noise(setup, n, target, module.Options()) for target in TARGETS]
+    made = [
+        module.noise(setup, n, target, module.Options()) for target in TARGETS
+    ]
     return [noise.scales[0] for noise in made]
 
 
@@ -379,7 +411,9 @@ def test_poly_sfw(loss, n, d):
         * max((1 - eta) * 2 * L0 * M / n, 2 * eta * (L1 * M**2 + L0 * M)),  # line 12
     )  # fmt: skip
     tight = module.noise(setup, n, TARGETS[1], module.Options()).scales
-    vertices = radius * np.stack([np.eye(d), -np.eye(d)], axis=1).reshape(-1, d)
+    vertices = radius * np.stack([np.eye(d), -np.eye(d)], axis=1).reshape(
+        -1, d
+    )
     for setting, scales in enumerate((printed, tight, (0.0, 0.0))):
         w, _, _ = twins.poly_sfw(
             x, y, loss, vertices, np.zeros(d), L0, eta, scales, noise
@@ -421,7 +455,10 @@ def test_baselines_of_streams(name, p):
     n, d, radius = 90, 4, 0.7
     setup = Setup("logistic", p, d, radius)
     x, y = records(n, d, setup.q, loss="logistic")
-    L0, L2 = setup.lipschitz, setup.lipschitz * (math.sqrt(d) if p == 1 else 1.0)
+    L0, L2 = (
+        setup.lipschitz,
+        setup.lipschitz * (math.sqrt(d) if p == 1 else 1.0),
+    )
     found, _ = ended(name, setup, x, y, 3)
     given = (x, y, "logistic", radius, L0, p, L2)
     for setting, z in enumerate(multipliers(name, setup, n)):
@@ -431,5 +468,13 @@ def test_baselines_of_streams(name, p):
 
 # --- all of them ----------------------------------------------------------------------
 
-COMPARED = {case.algorithm for case in CASES.values()}  # that have a twin above
-COMPARED |= {*(name.split()[0] for name in FITS), *STREAMS, "bcfw", "dp_bcfw", "dp_fw"}
+COMPARED = {
+    case.algorithm for case in CASES.values()
+}  # that have a twin above
+COMPARED |= {
+    *(name.split()[0] for name in FITS),
+    *STREAMS,
+    "bcfw",
+    "dp_bcfw",
+    "dp_fw",
+}

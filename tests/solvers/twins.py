@@ -99,12 +99,16 @@ def dp_cd(X, y, loss, penalty, setting, count, streams, options, M=None):
     return at.w
 
 
-def dp_cd_priv(X, y, loss, penalty, setting, count, streams, options, epsilon=1.0):
+def dp_cd_priv(
+    X, y, loss, penalty, setting, count, streams, options, epsilon=1.0
+):
     """DP-CD with M_j released by Laplace noise, a tenth of epsilon over p of them."""
     n, p = X.shape
     bound = curvature(loss) * (2 * np.abs(X).max(axis=0)) ** 2
     scale = 2 * bound * p / (n * 0.1 * epsilon)
-    M = np.maximum(smoothness(loss, X) + streams.smoothness.laplace(0.0, scale), scale)
+    M = np.maximum(
+        smoothness(loss, X) + streams.smoothness.laplace(0.0, scale), scale
+    )
     return dp_cd(X, y, loss, penalty, setting, count, streams, options, M)
 
 
@@ -135,7 +139,9 @@ def dp_svrg(X, y, loss, penalty, setting, count, streams, options):
             noise = normal(streams, p)
             mu = mu + sigma * n / np.sqrt(m) * 2 * clip / n * noise
         i = [streams.sampling.integers(0, n)]
-        new, old = (gradients(loss, X[i], y[i], w)[0] for w in (at.w, snapshot))
+        new, old = (
+            gradients(loss, X[i], y[i], w)[0] for w in (at.w, snapshot)
+        )
         own = clipped(new - old, clip)
         eta = sigma * 2 * clip * normal(streams, p)
         at.move(prox(at.w - gamma * (own + eta + mu), gamma, penalty))
@@ -149,7 +155,9 @@ def valid_factor(X, S):
     return np.linalg.eigvalsh(H / np.outer(D, D))[-1]
 
 
-def dp_skgd(X, y, loss, penalty, setting, count, streams, options, blocks=None):
+def dp_skgd(
+    X, y, loss, penalty, setting, count, streams, options, blocks=None
+):
     """Algorithm 1 of Maranjyan et al. 2024, with C = I_S P^-1; no blocks: nice."""
     (n, p), (step, clip, sigma) = X.shape, setting
     M, valid = smoothness(loss, X), smoothness(loss, X)
@@ -164,10 +172,14 @@ def dp_skgd(X, y, loss, penalty, setting, count, streams, options, blocks=None):
     at = Averaged(p, {K * t for t in range(1, count + 1)})
     for _ in range(count):
         if blocks is None:
-            S = np.sort(streams.sampling.choice(p, options.size, replace=False))
+            S = np.sort(
+                streams.sampling.choice(p, options.size, replace=False)
+            )
         elif options.probabilities == "importance":
             u = streams.sampling.random()
-            S = blocks[min(np.searchsorted(np.cumsum(q), u, "right"), len(q) - 1)]
+            S = blocks[
+                min(np.searchsorted(np.cumsum(q), u, "right"), len(q) - 1)
+            ]
         else:
             S = blocks[streams.sampling.integers(0, len(blocks))]
         C = clip * np.sqrt(M[S].sum() / M.sum())
@@ -203,7 +215,9 @@ def dp_gcd(X, y, loss, penalty, setting, count, streams, options, inside=True):
     M, w = smoothness(loss, X), np.zeros(p)
     C = clip * np.sqrt(M / M.sum())
     ridge = M / (M + penalty.l2)
-    slopes = {"GS-s": np.ones(p), "GS-r": ridge, "GS-q": np.sqrt(ridge)}[options.rule]
+    slopes = {"GS-s": np.ones(p), "GS-r": ridge, "GS-q": np.sqrt(ridge)}[
+        options.rule
+    ]
     inside = inside and options.noise == "laplace"
     for _ in range(count):
         if options.noise == "laplace":
@@ -214,9 +228,13 @@ def dp_gcd(X, y, loss, penalty, setting, count, streams, options, inside=True):
         g = np.clip(gradients(loss, X, y, w), -C, C).mean(axis=0)
         seen = g + multiplier * 2 * C / n * chi * inside
         each = zip(seen, w, M, strict=True)
-        scores = np.array([greedy_score(options.rule, *at, penalty) for at in each])
+        scores = np.array(
+            [greedy_score(options.rule, *at, penalty) for at in each]
+        )
         if not inside:
-            scores += multiplier * 2 * np.max(C / np.sqrt(M) * slopes) / n * chi
+            scores += (
+                multiplier * 2 * np.max(C / np.sqrt(M) * slopes) / n * chi
+            )
         j = int(np.argmax(scores))
         released = g[j] + multiplier * 2 * C[j] / n * streams.noise.laplace()
         w[j] = prox(w[j] - step / M[j] * released, step / M[j], penalty)
@@ -236,7 +254,11 @@ def bcfw(A, offset, loss, radius, sets, p_min, blocks=(), vertices="one"):
             x[S] += gamma * (np.where(g > 0, -radius, radius)[S] - x[S])
             continue
         s = np.zeros_like(x)
-        groups = [S] if vertices == "one" else [np.intersect1d(S, b) for b in blocks]
+        groups = (
+            [S]
+            if vertices == "one"
+            else [np.intersect1d(S, b) for b in blocks]
+        )
         for group in groups:
             j = group[np.argmax(np.abs(g[group]))]
             s[j] -= radius * np.sign(g[j])
@@ -249,7 +271,9 @@ def dp_fw(A, offset, radius, count, scale, noise):
     """Talwar, Thakurta and Zhang 2015: report noisy max over the 2 p vertices."""
     x = np.zeros(A.shape[1])
     for t in range(count):
-        j, sign = loudest(radius * A.T @ (A @ x + offset) / len(A), scale, noise)
+        j, sign = loudest(
+            radius * A.T @ (A @ x + offset) / len(A), scale, noise
+        )
         vertex = -sign * radius * np.eye(len(x))[j]
         x = (1 - 2 / (t + 2)) * x + 2 / (t + 2) * vertex
     return x
@@ -263,7 +287,9 @@ def loudest(scores, scale, noise):
     return j, 1 - 2 * k
 
 
-def dp_bcfw(A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, streams):
+def dp_bcfw(
+    A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, streams
+):
     """Algorithm 2; ``vertex`` is eta, or eta / K for the feasible update."""
     n, p = A.shape
     B, Y, R = bounds
@@ -304,7 +330,9 @@ def best(g, p, radius):
     return -radius * np.sign(g) * (np.abs(g) / np.linalg.norm(g, q)) ** (q - 1)
 
 
-def noisy_sfw(x, y, loss, p, radius, L0, T, b, scales, draw, consecutive=False):
+def noisy_sfw(
+    x, y, loss, p, radius, L0, T, b, scales, draw, consecutive=False
+):
     """Algorithm 1; ``scales(t, depth, leaf)`` and ``draw()`` give the noise."""
     w, position = np.zeros(x.shape[1]), 0
 
@@ -328,7 +356,9 @@ def noisy_sfw(x, y, loss, p, radius, L0, T, b, scales, draw, consecutive=False):
             X, Y = batch(b // 2 ** (depth + 1))
             change = gradient(loss, X, Y, w, L0) - gradient(loss, X, Y, at, L0)
             noise = scales(t, depth + 1, right) * draw()
-            visit(depth + 1, right, estimate + change / len(Y) + noise, w.copy())
+            visit(
+                depth + 1, right, estimate + change / len(Y) + noise, w.copy()
+            )
 
         X, Y = batch(b)
         root = gradient(loss, X, Y, w, L0) / b + scales(t, 0, 0) * draw()
@@ -361,7 +391,9 @@ def phased_sgd(x, y, loss, project, L0, eta, scale, noise):
     for i in range(1, int(math.log2(n)) + 1):
         size, step, iterates = n // 2**i, eta / 4**i, []
         for k in range(position, position + size):
-            w = project(w - step * gradient(loss, x[k : k + 1], y[k : k + 1], w, L0))
+            w = project(
+                w - step * gradient(loss, x[k : k + 1], y[k : k + 1], w, L0)
+            )
             iterates.append(w)
         position += size
         averages.append(np.mean(iterates, axis=0))
@@ -391,7 +423,9 @@ def sco_dp_sgd(x, y, loss, radius, L0, p, L2, multiplier, streams):
     w, points = np.zeros(d), []
     for low in groups:
         g = gradient(loss, x[low : low + b], y[low : low + b], w, L0) / b
-        w = Ball(p, radius).project(w - eta * (g + scale * normal(streams, d)))[0]
+        w = Ball(p, radius).project(
+            w - eta * (g + scale * normal(streams, d))
+        )[0]
         points.append(w)
     return np.mean(points, axis=0)
 
@@ -455,7 +489,9 @@ def descent(d, options, width, count, noisy):
         u = np.sign(u) * np.maximum(np.abs(u) - settled * d.l1 / d.S, 0)
         u = u / (1 + settled * d.l2 / d.S**2)
         seen.append(u)
-    return np.mean(seen[options.steps // 2 :], axis=0) if options.average else u
+    return (
+        np.mean(seen[options.steps // 2 :], axis=0) if options.average else u
+    )
 
 
 def noisy_sum(G, C, multiplier, streams):
@@ -494,7 +530,10 @@ def dp_selection(d, options, z, streams):
     scores = np.array([abs(rank(x, d)) for x in d.V.T])
     gumbel = -np.log(streams.noise.standard_exponential(p))
     some = np.argsort(-(scores + 2 * z * math.sqrt(k / share) * gumbel))[:k]
-    C, later = d.bound(options) * math.sqrt(k / p), z * math.sqrt(T / (1 - share))
+    C, later = (
+        d.bound(options) * math.sqrt(k / p),
+        z * math.sqrt(T / (1 - share)),
+    )
 
     def noisy(u):
         g, own = np.zeros(p), d.gradients(u[some], d.V[:, some])
@@ -509,16 +548,22 @@ def rank(x, d):
     n = len(x)
     if d.loss == "least_squares":
         pairs = [(i, k) for k in range(n) for i in range(k)]
-        found = [np.sign(x[i] - x[k]) * np.sign(d.y[i] - d.y[k]) for i, k in pairs]
+        found = [
+            np.sign(x[i] - x[k]) * np.sign(d.y[i] - d.y[k]) for i, k in pairs
+        ]
         return sum(found) / (n - 1)
-    return sum(np.sign(x[i] + x[k]) for k in range(n) for i in range(k + 1)) / n
+    return (
+        sum(np.sign(x[i] + x[k]) for k in range(n) for i in range(k + 1)) / n
+    )
 
 
 def gram(V, sigma, streams):
     """V' V with noise that is isotropic in the Frobenius norm."""
     i, j = np.triu_indices(V.shape[1])
     found = V.T @ V
-    found[i, j] += sigma * normal(streams, len(i)) * np.where(i == j, 1, math.sqrt(0.5))
+    found[i, j] += (
+        sigma * normal(streams, len(i)) * np.where(i == j, 1, math.sqrt(0.5))
+    )
     found[j, i] = found[i, j]
     return found
 
@@ -540,7 +585,9 @@ def ada_ssp(d, options, z, streams):
     V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z
     smallest = np.linalg.eigvalsh(V.T @ V)[0] + R**2 * z * normal(streams)
     Q = gram(V, sigma, streams)
-    q = V.T @ np.clip(d.y / d.label, -Y, Y) + 2 * R * Y * z * normal(streams, p)
+    q = V.T @ np.clip(d.y / d.label, -Y, Y) + 2 * R * Y * z * normal(
+        streams, p
+    )
     wanted = sigma * math.sqrt(p * math.log(2 * p**2 / 0.05))
     added = max(wanted - max(smallest - 1.645 * R**2 * z, 0), 0)
     return np.linalg.solve(Q + added * np.eye(p) + ridge(d), d.label * q)
@@ -560,7 +607,10 @@ def moments(d, options, z, streams):
 
 def metric_steps(d, options, metrics, z, streams):
     """Minimisers of g.(u - v) + (u - v).H (u - v) / 2 + penalty, H of each step."""
-    u, z = np.zeros(d.V.shape[1]), math.sqrt(options.steps / (1 - options.share)) * z
+    u, z = (
+        np.zeros(d.V.shape[1]),
+        math.sqrt(options.steps / (1 - options.share)) * z,
+    )
     for H in metrics:
         g = noisy_sum(d.gradients(u), d.bound(options), z, streams)
         u = np.linalg.solve(H + ridge(d), H @ u - g)
@@ -571,7 +621,10 @@ def dp_gram(d, options, z, streams):
     """Gradients in the metric of one noisy Gram matrix (Tang et al. 2023)."""
     n, p = d.V.shape
     R, T = options.radius * math.sqrt(p), options.steps
-    V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z / math.sqrt(options.share)
+    V, sigma = (
+        clipped(d.V, R),
+        math.sqrt(2) * R**2 * z / math.sqrt(options.share),
+    )
     Q = gram(V, sigma, streams)
     H = curvature(d.loss) * floored(Q, max(sigma * math.sqrt(2 * p), 1e-9 * n))
     return metric_steps(d, options, [H / options.step] * T, z, streams)
@@ -580,8 +633,15 @@ def dp_gram(d, options, z, streams):
 def dp_adaptive(d, options, z, streams):
     """The same with clips by noisy histograms (Andrew et al. 2021)."""
     n, p = d.V.shape
-    R, T, rest = options.radius * math.sqrt(p), options.steps, 1 - options.share
-    V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z / math.sqrt(options.share)
+    R, T, rest = (
+        options.radius * math.sqrt(p),
+        options.steps,
+        1 - options.share,
+    )
+    V, sigma = (
+        clipped(d.V, R),
+        math.sqrt(2) * R**2 * z / math.sqrt(options.share),
+    )
     Q = gram(V, sigma, streams)
     H = curvature(d.loss) * floored(Q, max(sigma * math.sqrt(2 * p), 1e-9 * n))
     H, u = H / options.step, np.zeros(p)
@@ -590,7 +650,9 @@ def dp_adaptive(d, options, z, streams):
         sizes = np.linalg.norm(d.gradients(u), axis=1)
         counts = [(sizes <= edge).sum() for edge in edges]
         counts = np.diff([0, *counts, n])
-        noise = math.sqrt(2 * T / (rest * options.sizes)) * z * normal(streams, 8)
+        noise = (
+            math.sqrt(2 * T / (rest * options.sizes)) * z * normal(streams, 8)
+        )
         below = np.cumsum(counts + noise)[:-1] >= options.quantile * n
         C = next((edge for edge, is_so in zip(edges, below, strict=True) if is_so),
                  edges[-1])  # fmt: skip
@@ -603,14 +665,22 @@ def dp_adaptive(d, options, z, streams):
 def dp_newton(d, options, z, streams):
     """Algorithm 1 of Ganesh et al. 2023, "double noise", with replace-one constants."""
     n, p = d.V.shape
-    R, T, rest = options.radius * math.sqrt(p), options.steps, 1 - options.share
+    R, T, rest = (
+        options.radius * math.sqrt(p),
+        options.steps,
+        1 - options.share,
+    )
     V, own, u = clipped(d.V, R), d.l2 / d.S**2, np.zeros(p)
     h = R**2 / 4
     for _ in range(T):
         s = expit(-V @ u)
-        g = -V.T @ s + 2 * R * z * math.sqrt(T / options.share) * normal(streams, p)
+        g = -V.T @ s + 2 * R * z * math.sqrt(T / options.share) * normal(
+            streams, p
+        )
         trace = (s * (1 - s) * (V**2).sum(axis=1)).sum()
-        trace += h * z * math.sqrt(T / (rest * options.trace)) * normal(streams)
+        trace += (
+            h * z * math.sqrt(T / (rest * options.trace)) * normal(streams)
+        )
         z_last = z * math.sqrt(T / (rest * (1 - options.trace)))
         rho = 1 / (2 * z_last**2)
         least = R**2 * (max(trace / n, 0) / R**2 / (n**2 * rho)) ** (1 / 3)
@@ -625,7 +695,11 @@ def dp_newton(d, options, z, streams):
 
 def hessian_mixing(d, options, z, streams):
     """Each step in the metric of a fresh sketch of k rows (Lev et al. 2026)."""
-    p, T, first = d.V.shape[1], options.steps, options.share * options.eigenvalue
+    p, T, first = (
+        d.V.shape[1],
+        options.steps,
+        options.share * options.eigenvalue,
+    )
     R = options.radius * math.sqrt(p)
     k = max(int(options.rows * max(p, math.log(20 * T / d.delta))), p + 2)
     V, noise = clipped(d.V, R), R**2 * z / math.sqrt(first)
@@ -652,6 +726,10 @@ def objective_perturbation(d, options, z, streams):
     added = max(R**2 / options.curvature - own.min(), 0)
 
     def value(u):
-        return np.logaddexp(0, -V @ u).sum() + 0.5 * ((own + added) * u) @ u + b @ u
+        return (
+            np.logaddexp(0, -V @ u).sum()
+            + 0.5 * ((own + added) * u) @ u
+            + b @ u
+        )
 
     return optimize.minimize(value, np.zeros(p), tol=1e-13).x

@@ -43,7 +43,16 @@ from .world import World, made, without
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results/stale.csv"
 COLUMNS = (
-    *("paper", "kind", "changes", "refused", "jobs", "pairs", "noticed", "idle"),
+    *(
+        "paper",
+        "kind",
+        "changes",
+        "refused",
+        "jobs",
+        "pairs",
+        "noticed",
+        "idle",
+    ),
     *("run", "missed", "false_alarms"),
 )
 ROWS = ("fetch", "prepare", "optimum", "solve", "sweep", "timing", "draw")
@@ -68,7 +77,8 @@ class Missed(NamedTuple):
 def identities(world: World) -> dict[str, tuple[str, tuple[str, ...]]]:
     """The key of each job and the files it makes: of two files, none is stale."""
     return {
-        name: (job.key, tuple(job.outputs)) for name, job in world.jobs().jobs.items()
+        name: (job.key, tuple(job.outputs))
+        for name, job in world.jobs().jobs.items()
     }
 
 
@@ -88,10 +98,14 @@ class Leaves:
                 continue
             names = self.before.keys() | after.keys()
             self.moved[path] = {
-                name for name in names if self.before.get(name) != after.get(name)
+                name
+                for name in names
+                if self.before.get(name) != after.get(name)
             }
 
-    def _accepted(self, path: Any) -> dict[str, tuple[str, tuple[str, ...]]] | None:
+    def _accepted(
+        self, path: Any
+    ) -> dict[str, tuple[str, tuple[str, ...]]] | None:
         """The jobs with another value of a leaf, of other leaves where need be."""
         for value in (None, *self.world.alternatives(path)):
             self.world.values[path] = value
@@ -129,7 +143,9 @@ def rows_of(world: World) -> list[str]:
     return [name for name in world.jobs().jobs if name.startswith(ROWS)]
 
 
-def missed_leaves(leaves: Leaves, jobs: Iterable[str], base: Path) -> list[Missed]:
+def missed_leaves(
+    leaves: Leaves, jobs: Iterable[str], base: Path
+) -> list[Missed]:
     """Leaves that change what a job makes and not its key."""
     world = leaves.world
     missed: list[Missed] = []
@@ -157,7 +173,11 @@ def missed_leaves(leaves: Leaves, jobs: Iterable[str], base: Path) -> list[Misse
 
 
 def changed_run(
-    world: World, paths: Sequence[Any], name: str, outputs: list[str], base: Path
+    world: World,
+    paths: Sequence[Any],
+    name: str,
+    outputs: list[str],
+    base: Path,
 ) -> dict[str, str] | None:
     """What a job makes with other values at leaves; None if they are refused."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -191,7 +211,9 @@ class Edit(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        return f"{self.path.relative_to(ROOT)}:{self.line}: {self.text.strip()}"
+        return (
+            f"{self.path.relative_to(ROOT)}:{self.line}: {self.text.strip()}"
+        )
 
 
 def edits_of(path: Path) -> list[Edit]:
@@ -200,15 +222,24 @@ def edits_of(path: Path) -> list[Edit]:
     tree = ast.parse(source)
     idle = set[int]()
     for node in ast.walk(tree):
-        parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        parts = [
+            getattr(node, "annotation", None),
+            getattr(node, "returns", None),
+        ]
         idle |= {id(one) for part in parts if part for one in ast.walk(part)}
     found = []
     for node in ast.walk(tree):
         if id(node) in idle:
             continue
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
+        if isinstance(node, ast.Constant) and type(node.value) in (
+            int,
+            float,
+            bool,
+        ):
             text = str(
-                not node.value if node.value in (True, False) else node.value * 2
+                not node.value
+                if node.value in (True, False)
+                else node.value * 2
             )
             if node.lineno == node.end_lineno:
                 spot = (node.lineno, node.col_offset, node.end_col_offset or 0)
@@ -217,14 +248,24 @@ def edits_of(path: Path) -> list[Edit]:
             left, right = node.left, node.right
             if left.end_lineno == right.lineno:
                 between = source.splitlines()[right.lineno - 1]
-                gap = between.encode()[left.end_col_offset : right.col_offset].decode()
+                gap = between.encode()[
+                    left.end_col_offset : right.col_offset
+                ].decode()
                 if gap.strip() in "+-*/" and gap.strip():
-                    spot = (right.lineno, left.end_col_offset or 0, right.col_offset)
+                    spot = (
+                        right.lineno,
+                        left.end_col_offset or 0,
+                        right.col_offset,
+                    )
                     found.append(Edit(path, *spot, OPERATORS[type(node.op)]))
         elif isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
             left, right = node.left, node.comparators[0]
             if left.end_lineno == right.lineno:
-                spot = (right.lineno, left.end_col_offset or 0, right.col_offset)
+                spot = (
+                    right.lineno,
+                    left.end_col_offset or 0,
+                    right.col_offset,
+                )
                 found.append(Edit(path, *spot, OPERATORS[type(node.ops[0])]))
     return found
 
@@ -263,11 +304,16 @@ def held_lines(world: World) -> dict[str, dict[Path, set[int]]]:
     table = world.jobs()
     held: dict[str, dict[Path, set[int]]] = {}
     for name, job in table.jobs.items():
-        own = {path: {*some} for path, some in source_code.lines(*job.code).items()}
+        own = {
+            path: {*some}
+            for path, some in source_code.lines(*job.code).items()
+        }
         for maker in {
             id(table.makers[file]): table.makers[file] for file in job.inputs
         }.values():
-            above = next(key for key, each in table.jobs.items() if each is maker)
+            above = next(
+                key for key, each in table.jobs.items() if each is maker
+            )
             for path, some in held[above].items():
                 own.setdefault(path, set()).update(some)
         held[name] = own
@@ -287,7 +333,8 @@ def watched_baseline(
     """
     with tempfile.TemporaryDirectory() as scratch:
         program = (
-            f"from stale.run import watch; watch(world, {names!r}, {str(folder)!r})"
+            "from stale.run import watch; "
+            f"watch(world, {names!r}, {str(folder)!r})"
         )
         done = in_tree(world, None, Path(scratch), program, WATCHING)
     if done.returncode:
@@ -324,7 +371,9 @@ def watch(world: World, names: list[str], folder: str) -> None:
     places: dict[str, Any] = {}
     for name in names:
         world.run(name, Path(folder))
-        own = sorted(one for one in {*main.CALLED} if one[0].startswith(package))
+        own = sorted(
+            one for one in {*main.CALLED} if one[0].startswith(package)
+        )
         places[name] = None if main.STARTED else own
     print(json.dumps(places))
 
@@ -382,7 +431,11 @@ def missed_edits(
     groups: dict[tuple[Edit, ...], list[str]] = {}
     noticed = idle = ran = 0
     for name in jobs:
-        quiet = [one for one in edits if one.line not in held[name].get(one.path, ())]
+        quiet = [
+            one
+            for one in edits
+            if one.line not in held[name].get(one.path, ())
+        ]
         acting = tuple(one for one in quiet if may_act(one, called[name]))
         noticed += len(edits) - len(quiet)
         idle += len(quiet) - len(acting)
@@ -392,11 +445,19 @@ def missed_edits(
     todo = [(some, names) for some, names in groups.items() if some]
     while todo:
         some, names = todo.pop()
-        after = edited_run(world, {name: outputs[name] for name in names}, some, base)
-        suspicious = [name for name in names if after.get(name) != before[name]]
+        after = edited_run(
+            world, {name: outputs[name] for name in names}, some, base
+        )
+        suspicious = [
+            name for name in names if after.get(name) != before[name]
+        ]
         if len(some) == 1:
             # One that stops a job is noticed by that.
-            lost += [Missed(str(some[0]), name) for name in suspicious if name in after]
+            lost += [
+                Missed(str(some[0]), name)
+                for name in suspicious
+                if name in after
+            ]
         elif suspicious:
             half = len(some) // 2
             todo += [(some[half:], suspicious), (some[:half], suspicious)]
@@ -407,7 +468,10 @@ SECONDS = 300  # of processor time, after which a run with edits has failed
 
 
 def edited_run(
-    world: World, outputs: dict[str, list[str]], edits: Sequence[Edit], base: Path
+    world: World,
+    outputs: dict[str, list[str]],
+    edits: Sequence[Edit],
+    base: Path,
 ) -> dict[str, dict[str, str]]:
     """What jobs with their outputs make with other code, without those that fail."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -419,11 +483,15 @@ def edited_run(
         after = {}
         for number, name in enumerate(outputs):
             if Path(scratch, f"{number}.json").is_file():
-                after[name] = json.loads(Path(scratch, f"{number}.json").read_text())
+                after[name] = json.loads(
+                    Path(scratch, f"{number}.json").read_text()
+                )
         return after
 
 
-def rerun(world: World, outputs: dict[str, list[str]], base: str, scratch: str) -> None:
+def rerun(
+    world: World, outputs: dict[str, list[str]], base: str, scratch: str
+) -> None:
     """Run jobs each on what the others made before, and store what it makes."""
     for number, name in enumerate(outputs):
         with tempfile.TemporaryDirectory() as copy:
@@ -484,7 +552,10 @@ def idle_edits(path: Path) -> list[Edit]:
         end = len(lines[-1].encode())
         edits.append(Edit(path, len(lines), end, end, "  # nothing"))
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, Documented) and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, Documented)
+            and ast.get_docstring(node) is not None
+        ):
             text = node.body[0]
             opening = re.search('r?"+', source_of(text, lines))
             column = text.col_offset + (opening.end() if opening else 0)
@@ -536,10 +607,14 @@ def false_alarms_of_others(world: World) -> tuple[int, int]:
         wider = world.changed()
         section = World(paper, *world.given).sections["paper", paper]
         wider.sections = {**world.sections, ("paper", paper): section}
-        paths = [path for path in wider.leaves() if path[:2] == ("paper", paper)]
+        paths = [
+            path for path in wider.leaves() if path[:2] == ("paper", paper)
+        ]
         count += len(paths)
         if identities(wider.changed(*paths)) != before:
-            alarms += sum(identities(wider.changed(path)) != before for path in paths)
+            alarms += sum(
+                identities(wider.changed(path)) != before for path in paths
+            )
     return count, alarms
 
 
@@ -589,7 +664,11 @@ def count(
             told(came.missed)
             yield {
                 **{"paper": paper, "kind": "edit", "jobs": len(names)},
-                **{"changes": len(edits), "refused": 0, "noticed": came.noticed},
+                **{
+                    "changes": len(edits),
+                    "refused": 0,
+                    "noticed": came.noticed,
+                },
                 **{"pairs": len(edits) * len(names), "run": came.ran},
                 **{"idle": came.idle, "missed": len(came.missed)},
             }
@@ -607,7 +686,10 @@ def write(rows: Iterable[dict[str, Any]]) -> None:
     known: dict[tuple[str, str], dict[str, Any]] = {}
     if TABLE.exists():
         with TABLE.open(encoding="utf-8", newline="") as file:
-            known = {(row["paper"], row["kind"]): row for row in csv.DictReader(file)}
+            known = {
+                (row["paper"], row["kind"]): row
+                for row in csv.DictReader(file)
+            }
     known |= {(row["paper"], row["kind"]): row for row in rows}
     with TABLE.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -622,14 +704,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("papers", nargs="*", default=[])
     parser.add_argument("--edits", type=int, default=60)
-    parser.add_argument("--leaves", type=int, help="so many of a paper; else all")
+    parser.add_argument(
+        "--leaves", type=int, help="so many of a paper; else all"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--set", nargs="*", default=[], help="overrides of Hydra's")
+    parser.add_argument(
+        "--set", nargs="*", default=[], help="overrides of Hydra's"
+    )
     given = parser.parse_args()
     lacking = 0
     for paper in given.papers or available("paper"):
         overrides = ["scale=smoke", *given.set]
-        edits = sampled(given.edits, f"{given.seed} {paper}") if given.edits else []
+        edits = (
+            sampled(given.edits, f"{given.seed} {paper}")
+            if given.edits
+            else []
+        )
         for row in count(paper, edits, overrides, given.leaves, given.seed):
             print(row, flush=True)
             write([row])

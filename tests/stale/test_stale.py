@@ -8,7 +8,15 @@ import pytest
 from dperm.experiments import scopes
 from dperm.storage import source_code
 
-from .run import Edit, Leaves, applied, baseline, edits_of, held_lines, missed_leaves
+from .run import (
+    Edit,
+    Leaves,
+    applied,
+    baseline,
+    edits_of,
+    held_lines,
+    missed_leaves,
+)
 from .world import World
 
 JOBS = ["fetch/diabetes", "prepare/diabetes", "optimum/diabetes",
@@ -56,7 +64,9 @@ def test_a_section_that_a_key_lacks_is_named(world, base, monkeypatch):
     assert missed.job == "solve/dpcd/diabetes/dp_cd"
 
 
-def test_the_lines_of_a_key_are_those_whose_edit_changes_it(world, monkeypatch):
+def test_the_lines_of_a_key_are_those_whose_edit_changes_it(
+    world, monkeypatch
+):
     """The harness asks for lines, as a digest of all code takes seconds."""
     held = held_lines(world)["optimum/diabetes"]
     path = source_code.PACKAGE / "problems/optimum.py"
@@ -72,7 +82,10 @@ def test_edits_are_made_where_they_are_said(tmp_path):
     copy.parent.mkdir(parents=True)
     copy.write_text(path.read_text())
     applied([one], tmp_path)
-    before, after = path.read_text().splitlines(), copy.read_text().splitlines()
+    before, after = (
+        path.read_text().splitlines(),
+        copy.read_text().splitlines(),
+    )
     differ = [k + 1 for k, pair in enumerate(zip(before, after, strict=True))
               if pair[0] != pair[1]]  # fmt: skip
     assert differ == [one.line] and isinstance(one, Edit)

@@ -28,7 +28,9 @@ from dperm.workflow import jobs
 
 # Columns and entries that say when and by what rows were made, or how long it took.
 APART = (*PROVENANCE, "made", "content")
-Path_ = tuple[Any, ...]  # of a leaf: group, name of its section, then fields and keys
+Path_ = tuple[
+    Any, ...
+]  # of a leaf: group, name of its section, then fields and keys
 
 
 class World:
@@ -67,16 +69,22 @@ class World:
         """Have all code read these sections in place of files."""
         plain = configuration.sections
 
-        def read(group: str, names: Any, overrides: Any = ()) -> dict[str, Any]:
+        def read(
+            group: str, names: Any, overrides: Any = ()
+        ) -> dict[str, Any]:
             names = [*dict.fromkeys(names)]
             kept = {one: self.sections[group, one] for one in names
                     if (group, one) in self.sections}  # fmt: skip
             left = [name for name in names if name not in kept]
             for name in left:  # by no setting of the paper
                 if (group, name) not in self.others:
-                    self.others[group, name] = plain(group, [name], overrides)[name]
+                    self.others[group, name] = plain(group, [name], overrides)[
+                        name
+                    ]
                 kept[name] = self.others[group, name]
-            return {name: scope.seen(group, name, kept[name]) for name in names}
+            return {
+                name: scope.seen(group, name, kept[name]) for name in names
+            }
 
         digests.SECTIONS.clear()
         with patch.object(configuration, "sections", read):
@@ -87,7 +95,9 @@ class World:
         """The jobs of the paper. Raises ConfigError where that refuses a leaf."""
         with self.installed():
             config = self.config()
-            return jobs.assemble(replace(config, paper=self.base.paper), [config])
+            return jobs.assemble(
+                replace(config, paper=self.base.paper), [config]
+            )
 
     # --- leaves -----------------------------------------------------------------------
 
@@ -107,7 +117,9 @@ class World:
         for group, name, *inner in paths:
             section = other.sections[group, name]
             path = (group, name, *inner)
-            other.sections[group, name] = _with(section, inner, self.values.get(path))
+            other.sections[group, name] = _with(
+                section, inner, self.values.get(path)
+            )
         return other
 
     def alternatives(self, path: Path_) -> list[Any]:
@@ -139,7 +151,9 @@ class World:
             digests.SECTIONS.clear()
             config = self.config()
             below = config.scale.folder
-            tops = (str(folder / top / below) for top in ("results", "figures"))
+            tops = (
+                str(folder / top / below) for top in ("results", "figures")
+            )
             output = schema.Output(*tops)
             where = replace(config.data, dir=str(folder / "data"))
             config = replace(config, output=output, data=where)
@@ -205,7 +219,11 @@ def other(content: Any) -> Any:
     if isinstance(content, int):
         return content + 1
     if isinstance(content, float):
-        return 1.0 if content in (0.0, float("inf"), float("-inf")) else 0.75 * content
+        return (
+            1.0
+            if content in (0.0, float("inf"), float("-inf"))
+            else 0.75 * content
+        )
     if isinstance(content, str):
         return "1/n" if content == "1/n^2" else f"{content}x"
     if isinstance(content, list) and content:
@@ -218,7 +236,11 @@ def other(content: Any) -> Any:
 
 def made(files: list[str], folder: Path) -> dict[str, str]:
     """What the rows, figures and tables of a job say, by their files."""
-    return {file: _content(folder / file) for file in files if (folder / file).exists()}
+    return {
+        file: _content(folder / file)
+        for file in files
+        if (folder / file).exists()
+    }
 
 
 def _content(path: Path) -> str:
@@ -229,7 +251,9 @@ def _content(path: Path) -> str:
         )
     if path.suffix == ".json":
         content = json.loads(path.read_text())
-        return json.dumps({key: content[key] for key in content if key not in APART})
+        return json.dumps(
+            {key: content[key] for key in content if key not in APART}
+        )
     if path.suffix == ".png":
         return ""
     return path.read_text()

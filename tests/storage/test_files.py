@@ -61,7 +61,9 @@ def test_a_flipped_bit_in_a_table_is_noticed(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"table\.parquet is damaged .*delete it"):
+    with pytest.raises(
+        ValueError, match=r"table\.parquet is damaged .*delete it"
+    ):
         files.read_table(path)
 
 
@@ -79,27 +81,40 @@ os._exit(0)  # Arrow's own threads may abort a process that ends otherwise
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts by /proc")
-def test_no_thread_of_arrow_is_left_to_abort_the_process_when_it_ends(tmp_path):
+@pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="counts by /proc"
+)
+def test_no_thread_of_arrow_is_left_to_abort_the_process_when_it_ends(
+    tmp_path,
+):
     path = tmp_path / "table.parquet"
     table = pd.DataFrame({name: np.arange(2000.0) for name in "abcd"})
     files.write_table(path, table)
 
     def left(reader):
         command = [sys.executable, "-c", THREADS, reader, str(path)]
-        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+        return int(
+            subprocess.run(command, capture_output=True, check=True).stdout
+        )
 
     assert left("ours") == 0 < left("pandas")
-    pd.testing.assert_frame_equal(files.read_table(path), pd.read_parquet(path))
+    pd.testing.assert_frame_equal(
+        files.read_table(path), pd.read_parquet(path)
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"), [('[{"key": ', list), ("[]", dict), ("null", dict), ("{}", list)]
+    ("text", "kind"),
+    [('[{"key": ', list), ("[]", dict), ("null", dict), ("{}", list)],
 )
-def test_damaged_json_or_json_of_another_kind_is_refused_by_name(tmp_path, text, kind):
+def test_damaged_json_or_json_of_another_kind_is_refused_by_name(
+    tmp_path, text, kind
+):
     path = tmp_path / "ledger.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"ledger\.json is damaged .*: burn it"):
+    with pytest.raises(
+        ValueError, match=r"ledger\.json is damaged .*: burn it"
+    ):
         files.read_json(path, "burn it", kind)
     with pytest.raises(FileNotFoundError):
         files.read_json(tmp_path / "other.json")
@@ -166,5 +181,10 @@ def test_a_lock_is_waited_for_and_freed_by_a_killed_process(tmp_path, caplog):
         time.sleep(0.01)
     threading.Timer(0.3, os.kill, (child, signal.SIGKILL)).start()
     with files.locked(tmp_path):
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert f"waiting for another dperm process (process {child} on" in caplog.text
+        assert (
+            os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            == -signal.SIGKILL
+        )
+    assert (
+        f"waiting for another dperm process (process {child} on" in caplog.text
+    )

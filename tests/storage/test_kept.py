@@ -10,7 +10,9 @@ import pytest
 from dperm.storage import kept, statements
 
 CALLS = []
-TEXT = "import numpy as np, os\n\ndef area(r: float):\n    return np.pi * r**2\n"
+TEXT = (
+    "import numpy as np, os\n\ndef area(r: float):\n    return np.pi * r**2\n"
+)
 
 
 def letters(text, factor=1):
@@ -41,7 +43,11 @@ def test_an_answer_is_found_once_for_its_arguments_source_and_python(folder):
     assert kept.Kept(letters)("ab", 2) == ("a", "b", "a", "b")
     assert CALLS == ["ab", "ab"] and len([*folder.iterdir()]) == 2
     reader = kept.Kept(letters)
-    for part in (sys.version.encode(), b"letters\n", Path(__file__).read_bytes()):
+    for part in (
+        sys.version.encode(),
+        b"letters\n",
+        Path(__file__).read_bytes(),
+    ):
         assert part in reader.made_by
     reader.made_by += b"#"
     assert reader("ab") == ("a", "b") and len(CALLS) == 3
@@ -94,7 +100,15 @@ def test_what_is_kept_depends_on_the_text_alone():
     nodes = [*ast.walk(ast.parse(Path(statements.__file__).read_text()))]
     imports = [node for node in nodes if isinstance(node, ast.Import)]
     modules = {alias.name for node in imports for alias in node.names}
-    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
-    assert {name.partition(".")[0] for name in modules} <= sys.stdlib_module_names
+    modules |= {
+        node.module for node in nodes if isinstance(node, ast.ImportFrom)
+    }
+    assert {
+        name.partition(".")[0] for name in modules
+    } <= sys.stdlib_module_names
     reader = kept.Kept(statements.read)
-    assert reader(TEXT, False) == reader(TEXT, False) == statements.read(TEXT, False)
+    assert (
+        reader(TEXT, False)
+        == reader(TEXT, False)
+        == statements.read(TEXT, False)
+    )

@@ -108,6 +108,8 @@ def test_a_fit_by_its_short_name_is_code(own):
     assert "dperm.estimators.estimators" in source_code.reached("m:f")
 
 
-@pytest.mark.parametrize("library", ["pandas", "scikit-learn", "pyarrow", "python"])
+@pytest.mark.parametrize(
+    "library", ["pandas", "scikit-learn", "pyarrow", "python"]
+)
 def test_the_versions_of_libraries_count(library):
     assert source_code.versions()[library]

@@ -66,11 +66,23 @@ def mine(tmp_path, monkeypatch):
 
 def test_a_name_reaches_the_modules_that_its_statements_import(mine):
     tools = {"mine.deep.tools", "mine.deep.below"}
-    assert source_code.reached("mine.core:double") == {"mine.core:double", *tools}
-    assert source_code.reached("mine.core:area") == {"mine.core:area", "mine.shapes"}
+    assert source_code.reached("mine.core:double") == {
+        "mine.core:double",
+        *tools,
+    }
+    assert source_code.reached("mine.core:area") == {
+        "mine.core:area",
+        "mine.shapes",
+    }
     assert "mine.deep.lazily" in source_code.reached("mine.core:other")
     assert {"mine.core", *tools} < source_code.reached("mine:double")
-    every = {"mine.core", "mine.shapes", "mine.unused", "mine.deep.lazily", *tools}
+    every = {
+        "mine.core",
+        "mine.shapes",
+        "mine.unused",
+        "mine.deep.lazily",
+        *tools,
+    }
     assert source_code.reached("mine.core") == every
 
 
@@ -108,7 +120,9 @@ def test_a_table_beside_a_module_counts_for_what_names_it(mine, tmp_path):
 
 def test_an_entry_that_is_not_there_is_refused(mine):
     for entry in ("mine.core:doubel", "mine.nowhere", "nothing.at:all"):
-        with pytest.raises(source_code.UnknownNameError, match=entry.partition(":")[0]):
+        with pytest.raises(
+            source_code.UnknownNameError, match=entry.partition(":")[0]
+        ):
             source_code.digest(entry)
     mine("core.py", "def area(r):", "def area(r)")
     with pytest.raises(
@@ -118,13 +132,22 @@ def test_an_entry_that_is_not_there_is_refused(mine):
 
 
 def test_a_module_says_of_itself_one_of_three_words():
-    texts = [path.read_text() for path in sorted(source_code.PACKAGE.rglob("*.py"))]
+    texts = [
+        path.read_text() for path in sorted(source_code.PACKAGE.rglob("*.py"))
+    ]
     lines = [
-        line for text in texts for line in text.splitlines() if "IN_KEYS =" in line
+        line
+        for text in texts
+        for line in text.splitlines()
+        if "IN_KEYS =" in line
     ]
     lines = [line for line in lines if line.startswith("IN_KEYS")]
     words = [source_code.SAID.match(line)[1] for line in lines]
-    assert {*words} == {source_code.NOTHING, source_code.NAMES, source_code.SETTINGS}
+    assert {*words} == {
+        source_code.NOTHING,
+        source_code.NAMES,
+        source_code.SETTINGS,
+    }
 
 
 @pytest.mark.parametrize(
@@ -172,7 +195,9 @@ for name in sorted(ran):
 ALGORITHMS = ("dp_cd", "dp_gcd", "dp_sgd", "dp_svrg")
 
 
-@pytest.mark.parametrize("algorithm", variants(ALGORITHMS, ("dp_gcd", "dp_svrg")))
+@pytest.mark.parametrize(
+    "algorithm", variants(ALGORITHMS, ("dp_gcd", "dp_svrg"))
+)
 def test_all_code_that_runs_for_a_setting_counts(algorithm):
     """Also compiled kernels; none of it may be plumbing."""
     from dperm.experiments import digests
@@ -194,12 +219,15 @@ def test_a_script_that_another_python_runs_is_in_the_key_of_what_starts_it():
 
 def test_every_folder_without_a_package_has_a_name_by_which_it_counts():
     folders = {
-        path.parent for path in source_code.PACKAGE.rglob("*.*") if path.is_file()
+        path.parent
+        for path in source_code.PACKAGE.rglob("*.*")
+        if path.is_file()
     }
     apart = {
         folder.name
         for folder in folders
-        if not (folder / "__init__.py").exists() and folder.name != "__pycache__"
+        if not (folder / "__init__.py").exists()
+        and folder.name != "__pycache__"
     }
     assert apart and all(name.endswith("_files") for name in apart)
 

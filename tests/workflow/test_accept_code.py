@@ -80,7 +80,9 @@ def forget():
 
 
 def configured(*overrides):
-    return configuration.compose(["paper=tiny", "problem=diabetes", *overrides])
+    return configuration.compose(
+        ["paper=tiny", "problem=diabetes", *overrides]
+    )
 
 
 def enter(patch, folder):
@@ -101,7 +103,12 @@ def finished(tmp_path_factory):
         (project.folder / name).write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         enter(patch, project.folder)
-        for stage in (inputs.fetch, inputs.prepare, inputs.optimum, stages.sweep):
+        for stage in (
+            inputs.fetch,
+            inputs.prepare,
+            inputs.optimum,
+            stages.sweep,
+        ):
             stage(configured())
         for solver in PAPER["runs"]:
             stages.solve(configured(f"solver={solver}"))
@@ -129,7 +136,9 @@ def parts():
     return {f"{path.parent.parent.name}/{path.name}" for path in found}
 
 
-def test_a_renamed_local_is_kept_and_nothing_is_computed_again(project, caplog):
+def test_a_renamed_local_is_kept_and_nothing_is_computed_again(
+    project, caplog
+):
     before = parts(), read_table(Path(PARTS, "own/tune.parquet"))
     edited("helper_of_mine.py", "grown", "larger")
     assert len(accept_code.accept_code(configured())) == 1
@@ -160,7 +169,9 @@ def test_a_sweep_where_one_method_has_changed(project, caplog):
     assert "tiny sweep powers how=b" in str(said.value)
     assert "how=a" not in str(said.value)
     moved = Counter(name.split("/")[0] for name in before - parts())
-    assert moved == {"powers": 3, "roots": 6}, "a user's module counts as a whole"
+    assert moved == {"powers": 3, "roots": 6}, (
+        "a user's module counts as a whole"
+    )
     stages.sweep(configured())
     assert "sweep powers: 3 reused, 3 to compute" in caplog.text
     assert "sweep roots: 6 reused, 0 to compute" in caplog.text
@@ -169,8 +180,13 @@ def test_a_sweep_where_one_method_has_changed(project, caplog):
 def test_a_mended_accountant_that_finds_the_same_noise_keeps_settings(
     project, caplog, monkeypatch
 ):
-    monkeypatch.setattr("dperm.experiments.digests.noise", lambda *given: "mended")
-    for more, reused in ([], ", 0 computed"), (["problem.privacy.epsilon=2"], ": 0 se"):
+    monkeypatch.setattr(
+        "dperm.experiments.digests.noise", lambda *given: "mended"
+    )
+    for more, reused in (
+        ([], ", 0 computed"),
+        (["problem.privacy.epsilon=2"], ": 0 se"),
+    ):
         caplog.clear()
         stages.tune(configured("solver=dp_cd", *more))
         assert "calibrating 2 noises" in caplog.text and reused in caplog.text
@@ -190,7 +206,10 @@ def settings(**columns):
     ("changed", "said"),
     [
         ({"objective": [0.6, np.nan]}, '"objective"'),
-        ({"status": ["ok", "ok"]}, "was kept: [ok, diverged] is made: [ok, ok]"),
+        (
+            {"status": ["ok", "ok"]},
+            "was kept: [ok, diverged] is made: [ok, ok]",
+        ),
         ({"objective": [np.nan, np.nan]}, "columns ['objective']"),
     ],
 )
@@ -210,5 +229,7 @@ def test_bits_are_told_from_rounding():
 def test_what_a_sweep_says_of_its_noise_is_compared():
     """Nothing says it anew: an old epsilon would be restamped as the new code's."""
     other = settings(true_epsilon=[1.0, 1.1])
-    assert "true_epsilon" in UNCOMPARED and difference(settings(), other)[0] == ""
+    assert (
+        "true_epsilon" in UNCOMPARED and difference(settings(), other)[0] == ""
+    )
     assert "true_epsilon" in difference(settings(), other, ())[0]

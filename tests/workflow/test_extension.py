@@ -37,14 +37,18 @@ def example(tmp_path, monkeypatch):
 
     def copied(name):
         folder = tmp_path / name
-        shutil.copytree(EXAMPLES / name, folder, ignore=lambda *_: ["__pycache__"])
+        shutil.copytree(
+            EXAMPLES / name, folder, ignore=lambda *_: ["__pycache__"]
+        )
         monkeypatch.chdir(folder)
         return folder
 
     monkeypatch.delenv("DPERM_CONF", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield copied
-    papers = [name for name in sys.modules if name.startswith("dperm.papers.tiny")]
+    papers = [
+        name for name in sys.modules if name.startswith("dperm.papers.tiny")
+    ]
     for name in ("noisy_gd", "zcdp", *papers):
         sys.modules.pop(name, None)
     if papers:
@@ -65,8 +69,12 @@ def test_the_pipeline_runs_it(mine):
     curves = pd.read_csv("figures/smoke/mine/errors.csv")
     assert set(curves["algorithm"]) == {"Noisy GD", "DP-CD"}
     for stage in ("tune", "evaluate"):
-        table = pd.read_parquet(f"results/smoke/mine/yields/noisy_gd/{stage}.parquet")
-        assert (table["status"] == "ok").any() and table["relative_error"].min() < 0.2
+        table = pd.read_parquet(
+            f"results/smoke/mine/yields/noisy_gd/{stage}.parquet"
+        )
+        assert (table["status"] == "ok").any() and table[
+            "relative_error"
+        ].min() < 0.2
     noise = pd.read_csv("results/smoke/mine/noise.csv")
     own = noise[noise["algorithm"] == "Noisy GD"]
     assert own["true_epsilon"].between(0.5, 1.0).all()
@@ -102,7 +110,9 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
         compose(["problem=yelds"])
     (mine / "half.py").write_text("class Run:\n    pass\n")
     with pytest.raises(ConfigError, match=r"'half': .*no attribute 'Options'"):
-        configured.solver(compose(["solver=noisy_gd", "solver.algorithm=half"]).solver)
+        configured.solver(
+            compose(["solver=noisy_gd", "solver.algorithm=half"]).solver
+        )
     sys.modules.pop("half")
     monkeypatch.setenv("DPERM_CONF", str(mine / "conf"))
     monkeypatch.chdir(tmp_path)
@@ -112,7 +122,9 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
 def test_a_change_of_its_code_is_seen(mine):
     def tuning():
         source_code.forget()
-        job = run_table(["mine"], []).job("solve", "mine", "yields", "noisy_gd")
+        job = run_table(["mine"], []).job(
+            "solve", "mine", "yields", "noisy_gd"
+        )
         return job.key, digests.solver("noisy_gd")
 
     before = tuning()
@@ -126,11 +138,31 @@ def test_a_change_of_its_code_is_seen(mine):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("passes, options", "passes", r"yaml: .*noisy_gd.py: steps: expected .*passes"),
-        ("def advance", "def move", r"noisy_gd.py: Run.advance: expected a method"),
-        ("def ledger", "def ledgers", "noisy_gd.yaml: .* no attribute 'ledger'"),
-        ("    return Ledger", "    Ledger", "noisy_gd.py fails on small data: 'None"),
-        ("algorithm: noisy", "options: {a: 1}\nalgorithm: noisy", "a: expected none"),
+        (
+            "passes, options",
+            "passes",
+            r"yaml: .*noisy_gd.py: steps: expected .*passes",
+        ),
+        (
+            "def advance",
+            "def move",
+            r"noisy_gd.py: Run.advance: expected a method",
+        ),
+        (
+            "def ledger",
+            "def ledgers",
+            "noisy_gd.yaml: .* no attribute 'ledger'",
+        ),
+        (
+            "    return Ledger",
+            "    Ledger",
+            "noisy_gd.py fails on small data: 'None",
+        ),
+        (
+            "algorithm: noisy",
+            "options: {a: 1}\nalgorithm: noisy",
+            "a: expected none",
+        ),
     ],
 )
 def test_a_slip_in_a_solver_is_named(mine, old, new, message):
@@ -160,8 +192,16 @@ def test_a_slip_in_a_solver_is_named(mine, old, new, message):
             "    rho",
             r"zcdp.py: epsilon: expected a number, found None",
         ),
-        ("return rho", "return math.nan * rho", "expected a number, found nan"),
-        ("def epsilon", "def eps", r"'zcdp': expected epsilon\(ledger, delta\)"),
+        (
+            "return rho",
+            "return math.nan * rho",
+            "expected a number, found nan",
+        ),
+        (
+            "def epsilon",
+            "def eps",
+            r"'zcdp': expected epsilon\(ledger, delta\)",
+        ),
     ],
 )
 def test_a_slip_in_an_accountant_is_named(mine, old, new, message):
@@ -189,11 +229,17 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
     (mine / "yields.csv").rename(mine / "other.csv")
     done = dperm("fetch", "problem=yields")
     assert done.returncode == 1 and "correct yields.csv" in done.stderr
-    last = "NothingFetchedError: data set yields: no source serves it: correct "
+    last = (
+        "NothingFetchedError: data set yields: no source serves it: correct "
+    )
     assert done.stderr.splitlines()[-1].startswith(last)
-    assert dperm("fetch", "problem=yields", "data.required=false").returncode == 0
+    assert (
+        dperm("fetch", "problem=yields", "data.required=false").returncode == 0
+    )
     for stage in ("prepare", "optimum", "tune"):
-        said = dperm(stage, "problem=yields", "solver=noisy_gd", "paper=mine").stderr
+        said = dperm(
+            stage, "problem=yields", "solver=noisy_gd", "paper=mine"
+        ).stderr
         assert "yields: left out, its data are unavailable" in said
         assert "missing" in said and "dperm fetch problem=yields" in said
 
@@ -201,17 +247,29 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
 @pytest.mark.parametrize(
     ("rows", "loss", "message"),
     [
-        ("1,0\n2,1\n3,1\n", "logistic", r"labels must be -1 or \+1.*reader.positive"),
-        ("1,1\n2,2\n3,1\n", "smoothed_hinge", "reader.positive names the class"),
+        (
+            "1,0\n2,1\n3,1\n",
+            "logistic",
+            r"labels must be -1 or \+1.*reader.positive",
+        ),
+        (
+            "1,1\n2,2\n3,1\n",
+            "smoothed_hinge",
+            "reader.positive names the class",
+        ),
         ("1,4\n2,4\n3,4\n", "least_squares", "found 4 in all 3 records"),
         ("1,4\n", "least_squares", "expected 2 records or more, found 1"),
     ],
 )
-def test_labels_of_no_use_are_refused_when_they_are_prepared(mine, rows, loss, message):
+def test_labels_of_no_use_are_refused_when_they_are_prepared(
+    mine, rows, loss, message
+):
     (mine / "yields.csv").write_text("a,yield\n" + rows)
     config = compose(["problem=yields", f"problem.loss={loss}"])
     inputs.fetch(config)
-    with pytest.raises(ConfigError, match=rf"conf/problem/yields\.yaml: .*{message}"):
+    with pytest.raises(
+        ConfigError, match=rf"conf/problem/yields\.yaml: .*{message}"
+    ):
         inputs.prepare(config)
     assert not Path("data/prepared/yields").exists()
 
@@ -222,11 +280,17 @@ def test_labels_of_no_use_are_refused_when_they_are_prepared(mine, rows, loss, m
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("  dp_cd:", "  dp_fw:", r"runs\.dp_fw: problem yields: .*family frank_wolfe"),
+        (
+            "  dp_cd:",
+            "  dp_fw:",
+            r"runs\.dp_fw: problem yields: .*family frank_wolfe",
+        ),
         ("small_problems: [yields]", "small_problems: [sparse_small]", None),
     ],
 )
-def test_a_run_that_its_solver_cannot_do_is_refused_before_a_job(mine, old, new, said):
+def test_a_run_that_its_solver_cannot_do_is_refused_before_a_job(
+    mine, old, new, said
+):
     path = mine / "conf/paper/mine/paper.yaml"
     edit(path, old, new)
     if said is None:  # sparse data, which DP-CD takes and nothing may fill in
@@ -236,12 +300,16 @@ def test_a_run_that_its_solver_cannot_do_is_refused_before_a_job(mine, old, new,
         filled = ["scale=smoke", "problem.preparation.standardize=true"]
         with pytest.raises(ConfigError, match=r"standardize: expected false"):
             run_table(["mine"], filled)
-    with pytest.raises(ConfigError, match=rf"conf/paper/mine/paper\.yaml: {said}"):
+    with pytest.raises(
+        ConfigError, match=rf"conf/paper/mine/paper\.yaml: {said}"
+    ):
         run_table(["mine"], ["scale=smoke"])
 
 
 def test_the_stage_command_refuses_it_too(configured):
-    with pytest.raises(ConfigError, match=r"diabetes\.yaml: .*family frank_wolfe"):
+    with pytest.raises(
+        ConfigError, match=r"diabetes\.yaml: .*family frank_wolfe"
+    ):
         inputs.load_job(configured("solver=dp_fw", "paper=dpcd"))
 
 
@@ -250,8 +318,12 @@ def test_the_stage_command_refuses_it_too(configured):
 
 def test_rows_on_a_problem_of_ones_own_are_not_among_those_of_a_paper(mine):
     """A stage takes the default paper's grid; no file of it is written or replaced."""
-    stages = [[stage, "problem=yields"] for stage in ("fetch", "prepare", "optimum")]
-    done = in_turn(*stages, ["tune", "problem=yields", "solver=dp_cd", "scale=smoke"])
+    stages = [
+        [stage, "problem=yields"] for stage in ("fetch", "prepare", "optimum")
+    ]
+    done = in_turn(
+        *stages, ["tune", "problem=yields", "solver=dp_cd", "scale=smoke"]
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert [path.name for path in Path("results/smoke").iterdir()] == ["own"]
     table = pd.read_parquet("results/smoke/own/yields/dp_cd/tune.parquet")
@@ -290,7 +362,10 @@ def test_the_lines_of_the_pages_on_what_one_adds_run(example):
     assert len(typed) >= 6
     for line in typed:
         done = run(shortened(line), folder)
-        assert done.returncode == 0, (line, (done.stdout + done.stderr)[-3000:])
+        assert done.returncode == 0, (
+            line,
+            (done.stdout + done.stderr)[-3000:],
+        )
 
 
 def test_a_figure_is_added_to_a_paper_of_the_package(example):
@@ -306,7 +381,9 @@ def test_a_figure_is_added_to_a_paper_of_the_package(example):
     drawn = pd.read_csv("figures/smoke/dpgcd/selected.csv")
     swept = pd.read_parquet("results/smoke/dpgcd/sweeps/selection_law.parquet")
     means = swept.groupby("p")["share"].mean()
-    assert drawn["mean"].to_numpy() == pytest.approx(means[drawn["x"]].to_numpy())
+    assert drawn["mean"].to_numpy() == pytest.approx(
+        means[drawn["x"]].to_numpy()
+    )
 
     def keys():
         source_code.forget()
@@ -324,8 +401,16 @@ def test_a_figure_is_added_to_a_paper_of_the_package(example):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("selected:selected", "selected:other", "dpgcd/.*function: .*'selected:other'"),
-        ("caption", "capton", r"figures/selected.yaml: capton: .*did you mean caption"),
+        (
+            "selected:selected",
+            "selected:other",
+            "dpgcd/.*function: .*'selected:other'",
+        ),
+        (
+            "caption",
+            "capton",
+            r"figures/selected.yaml: capton: .*did you mean caption",
+        ),
         ("selection_law", "law", r"figures.selected.sweeps: .*found 'law'"),
     ],
 )
@@ -339,14 +424,18 @@ def test_a_slip_in_an_added_figure_is_named(example, old, new, message):
 def test_an_added_figure_replaces_none_of_the_paper(example):
     folder = example("figure") / "conf/paper/dpgcd/figures"
     (folder / "selected.yaml").rename(folder / "growth.yaml")
-    with pytest.raises(ConfigError, match=r"growth\.yaml: expected another name"):
+    with pytest.raises(
+        ConfigError, match=r"growth\.yaml: expected another name"
+    ):
         compose(["paper=dpgcd"])
 
 
 PRICED = ("privacy", "problem=yields", "setting.calibration=zcdp")
 
 
-@pytest.mark.parametrize("solver", variants(("dp_cd", "dp_gd", "moments"), ["dp_gd"]))
+@pytest.mark.parametrize(
+    "solver", variants(("dp_cd", "dp_gd", "moments"), ["dp_gd"])
+)
 def test_an_accountant_of_ones_own_finds_the_noise(mine, solver):
     """Of batched solvers and of those of a few releases."""
     source = EXAMPLES / "accountant/zcdp.py"
@@ -356,7 +445,11 @@ def test_an_accountant_of_ones_own_finds_the_noise(mine, solver):
     done = in_turn(*stages, [*PRICED, f"solver={solver}"])
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [line.split() for line in done.stdout.splitlines()]
-    true = {row[0]: float(row[3]) for row in rows if row[:1] in (["tight"], ["zcdp"])}
+    true = {
+        row[0]: float(row[3])
+        for row in rows
+        if row[:1] in (["tight"], ["zcdp"])
+    }
     # Its bound is looser than the tight one.
     assert true.get("tight", 1.0) == pytest.approx(1.0, abs=1e-4)
     assert 0.5 < true["zcdp"] < 0.9
@@ -367,26 +460,43 @@ def test_an_error_in_an_accountant_names_its_line(mine):
     path = Path(shutil.copy(EXAMPLES / "accountant/zcdp.py", mine))
     edit(path, "1 / delta", '"1" / delta', 1)
     lines = path.read_text().splitlines()
-    number = 1 + next(k for k, line in enumerate(lines) if '"1" / delta' in line)
+    number = 1 + next(
+        k for k, line in enumerate(lines) if '"1" / delta' in line
+    )
     stages = [[stage, "problem=yields"] for stage in ("fetch", "prepare")]
     done = in_turn(*stages, [*PRICED, "solver=dp_gd"])
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("TypeError: ") and f"({path}:{number}, in epsilon)" in last
+    assert (
+        last.startswith("TypeError: ")
+        and f"({path}:{number}, in epsilon)" in last
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("privacy", "solver=dp_gd", "setting.passes=3"), "passes=3: dp_gd costs the"),
-        (("privacy", "solver=dp_cd", "setting.clip=3"), "clip=3: dp_cd costs the same"),
+        (
+            ("privacy", "solver=dp_gd", "setting.passes=3"),
+            "passes=3: dp_gd costs the",
+        ),
+        (
+            ("privacy", "solver=dp_cd", "setting.clip=3"),
+            "clip=3: dp_cd costs the same",
+        ),
         (
             ("privacy", "solver=dp_gd", "setting.calibration=published"),
             "no paper prints",
         ),
         (("tune", "setting.passes=3"), "setting; it is read by dperm privacy"),
-        (("fetch", "formats=[svg]"), "read by dperm figure, dperm draw, dperm readme"),
-        (("solve", "product=figure1"), "read product; it is read by dperm audit, "),
+        (
+            ("fetch", "formats=[svg]"),
+            "read by dperm figure, dperm draw, dperm readme",
+        ),
+        (
+            ("solve", "product=figure1"),
+            "read product; it is read by dperm audit, ",
+        ),
     ],
 )
 def test_an_option_that_does_not_apply_is_refused(mine, words, message):
@@ -408,7 +518,9 @@ def test_an_option_that_does_not_apply_is_refused(mine, words, message):
          "sweeps.rounds.grid: expected axes of any names"),
     ],
 )  # fmt: skip
-def test_a_stage_refuses_what_its_function_does_not_take(example, old, new, message):
+def test_a_stage_refuses_what_its_function_does_not_take(
+    example, old, new, message
+):
     edit(example("sixth") / "conf/paper/tiny/paper.yaml", old, new, 1)
     with pytest.raises(SystemExit, match=message):
         cli.run_stage(cli.COMMANDS["sweep"], ["paper=tiny", "scale=smoke"])
@@ -426,14 +538,22 @@ def test_a_reserved_name_of_a_paper_is_refused(example, name):
 @pytest.mark.parametrize(
     ("axes", "message"),
     [
-        ("releases: [1], seed: [1]", "seed: expected another name, as all rows have"),
-        ("solver: [dp_cd, mean]", "found 'mean'.*one of another name has any values"),
+        (
+            "releases: [1], seed: [1]",
+            "seed: expected another name, as all rows have",
+        ),
+        (
+            "solver: [dp_cd, mean]",
+            "found 'mean'.*one of another name has any values",
+        ),
     ],
 )
 def test_a_reserved_name_of_an_axis_is_refused(example, axes, message):
     path = example("sixth") / "conf/paper/tiny/paper.yaml"
     edit(path, "releases: [1, 4, 16, 64]", axes, 1)
-    with pytest.raises(ConfigError, match=rf"sweeps\.rounds\.grid\..*{message}"):
+    with pytest.raises(
+        ConfigError, match=rf"sweeps\.rounds\.grid\..*{message}"
+    ):
         run_table(["tiny"], ["scale=smoke"])
 
 
@@ -443,15 +563,47 @@ def test_a_reserved_name_of_an_axis_is_refused(example, axes, message):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("sweeps", "return {", "row = {", "rounds: expected a row, .*found nothing"),
-        ("sweeps", "return {", "return 1.0, {", "expected a row, .* found a tuple"),
-        ("sweeps", '"noise": noise', '"noise": seen', "number or a text in noise"),
-        ("figures", "return drawing", "drawing", "rounds: expected a .*found nothing"),
-        ("figures", "xscale", "xscal", r"figures.py: rounds: its picture .* 'xscal'"),
-        ("tables", "return pd.DataFrame(rows)", "return rows", "Frame, found a list"),
+        (
+            "sweeps",
+            "return {",
+            "row = {",
+            "rounds: expected a row, .*found nothing",
+        ),
+        (
+            "sweeps",
+            "return {",
+            "return 1.0, {",
+            "expected a row, .* found a tuple",
+        ),
+        (
+            "sweeps",
+            '"noise": noise',
+            '"noise": seen',
+            "number or a text in noise",
+        ),
+        (
+            "figures",
+            "return drawing",
+            "drawing",
+            "rounds: expected a .*found nothing",
+        ),
+        (
+            "figures",
+            "xscale",
+            "xscal",
+            r"figures.py: rounds: its picture .* 'xscal'",
+        ),
+        (
+            "tables",
+            "return pd.DataFrame(rows)",
+            "return rows",
+            "Frame, found a list",
+        ),
     ],
 )
-def test_what_a_papers_function_returns_is_checked(example, file, old, new, message):
+def test_what_a_papers_function_returns_is_checked(
+    example, file, old, new, message
+):
     edit(example("sixth") / f"conf/paper/tiny/{file}.py", old, new, 1)
     config = replace(compose(["paper=tiny", "scale=smoke"]), product="rounds")
     with pytest.raises(ValueError, match=message):
@@ -462,7 +614,10 @@ def test_what_a_papers_function_returns_is_checked(example, file, old, new, mess
 def test_a_paper_of_five_files_runs_and_is_judged(example):
     files = [path for path in example("sixth").rglob("*") if path.is_file()]
     assert len(files) == 5 and {path.parent.name for path in files} == {"tiny"}
-    of_data = [[stage, "problem=diabetes"] for stage in ("fetch", "prepare", "optimum")]
+    of_data = [
+        [stage, "problem=diabetes"]
+        for stage in ("fetch", "prepare", "optimum")
+    ]
     stages = ("solve", "sweep", "figure", "table", "complete", "claims")
     chosen = ("paper=tiny", "problem=diabetes", "solver=dp_cd", "scale=smoke")
     of_paper = [[stage, *chosen] for stage in stages]
@@ -474,7 +629,9 @@ def test_a_paper_of_five_files_runs_and_is_judged(example):
     assert len(swept) == 4 * 2 * swept["replicate"].nunique()
     drawn = pd.read_csv(figures / "rounds.csv").set_index(["algorithm", "x"])
     means = swept.groupby(["rule", "releases"])["error"].mean()
-    assert drawn["mean"].to_numpy() == pytest.approx(means[drawn.index].to_numpy())
+    assert drawn["mean"].to_numpy() == pytest.approx(
+        means[drawn.index].to_numpy()
+    )
     assert (figures / "rounds.png").stat().st_size > 1000
     assert set(pd.read_csv(figures / "errors.csv")["algorithm"]) == {"DP-CD"}
     table = pd.read_csv(results / "rounds.csv").set_index("rule")["exponent"]
@@ -486,15 +643,24 @@ def test_a_paper_of_five_files_runs_and_is_judged(example):
 
 
 @pytest.mark.long
-def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(example):
+def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(
+    example,
+):
     """The trial of a sixth paper: all else is told in YAML."""
     folder = example("adassp")
     assert lines_of(folder, ".yaml") <= 150 and lines_of(folder, ".py") <= 100
-    of_data = [[stage, "problem=diabetes_centred"] for stage in ("fetch", "prepare")]
+    of_data = [
+        [stage, "problem=diabetes_centred"] for stage in ("fetch", "prepare")
+    ]
     stages = ("sweep", "table", "figure", "claims")
-    done = in_turn(*of_data, *([s, "paper=adassp", "scale=smoke"] for s in stages))
+    done = in_turn(
+        *of_data, *([s, "paper=adassp", "scale=smoke"] for s in stages)
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    results, figures = Path("results/smoke/adassp"), Path("figures/smoke/adassp")
+    results, figures = (
+        Path("results/smoke/adassp"),
+        Path("figures/smoke/adassp"),
+    )
 
     race = pd.read_parquet(results / "sweeps/race.parquet")
     assert {*race["solver"]} == {"ada_ssp", "ssp", "dp_gd", "moments"}
@@ -502,7 +668,12 @@ def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(exampl
     priced = race.dropna(subset="true_epsilon")
     assert (priced["true_epsilon"] <= priced["epsilon"] * (1 + 1e-9)).all()
     wins = pd.read_csv(results / "wins.csv")
-    assert {*wins["other"]} == {"SSP", "DP-GD", "Noisy moments", "the best constant"}
+    assert {*wins["other"]} == {
+        "SSP",
+        "DP-GD",
+        "Noisy moments",
+        "the best constant",
+    }
     means = race.groupby(["solver", "epsilon"])["excess"].mean()
     ratio = wins.set_index(["other", "epsilon"])["ratio"]["SSP", 1.0]
     assert ratio == pytest.approx(means["ada_ssp", 1.0] / means["ssp", 1.0])
@@ -512,11 +683,14 @@ def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(exampl
     sizes = pd.read_csv(figures / "sizes.csv")
     assert sizes["x"].nunique() == 3 and sizes["panel"].nunique() == 2
     judged = pd.read_csv("results/smoke/claims.csv")
-    assert len(judged) == 4 and {*judged["paper"]} == {"adassp"}  # no other is here
+    assert len(judged) == 4 and {*judged["paper"]} == {
+        "adassp"
+    }  # no other is here
 
     said = dperm("readme", "scale=smoke")
     assert (
-        said.returncode == 2 and "README.md: expected one of README.md" in said.stderr
+        said.returncode == 2
+        and "README.md: expected one of README.md" in said.stderr
     )
     mark = "<!-- scorecard: written by `dperm readme` -->"
     Path("README.md").write_text(f"Mine\n{mark}\n<!-- end of scorecard -->\n")
@@ -544,6 +718,12 @@ def test_the_report_of_a_paper_runs_no_other(example):
     """Neither another paper's jobs nor audits are behind its claims and its page."""
     example("adassp")
     jobs = run_table(["adassp"], [], is_reported=True)
-    assert {name.split("/")[0] for name in jobs.jobs} >= {"claims", "report", "sweep"}
-    assert not any(name.startswith(("audit", "sweep/dp")) for name in jobs.jobs)
+    assert {name.split("/")[0] for name in jobs.jobs} >= {
+        "claims",
+        "report",
+        "sweep",
+    }
+    assert not any(
+        name.startswith(("audit", "sweep/dp")) for name in jobs.jobs
+    )
     assert jobs.jobs["report"].inputs == ["results/claims.csv"]

@@ -46,13 +46,18 @@ def whole(request, all_jobs):
 
 
 def test_every_input_has_one_job_that_makes_it_before(whole):
-    makers = [(file, job) for job in whole.jobs for file in whole.jobs[job].outputs]
+    makers = [
+        (file, job) for job in whole.jobs for file in whole.jobs[job].outputs
+    ]
     maker = dict(makers)
     assert len(maker) == len(makers), "no file is made twice"
     after = {
-        name: {maker[file] for file in job.inputs} for name, job in whole.jobs.items()
+        name: {maker[file] for file in job.inputs}
+        for name, job in whole.jobs.items()
     }
-    assert set(graphlib.TopologicalSorter(after).static_order()) == set(whole.jobs)
+    assert set(graphlib.TopologicalSorter(after).static_order()) == set(
+        whole.jobs
+    )
     assert all(job.key for job in whole.jobs.values())
     assert set(PRODUCTS) == set(jobs.AUDITED)
 
@@ -64,9 +69,16 @@ def test_every_input_has_one_job_that_makes_it_before(whole):
 def once(data_dir, tmp_path_factory):
     """A folder with all rows of the paper on one problem."""
     folder = tmp_path_factory.mktemp("solved")
-    where = [*SMALL, f"data.dir={data_dir}", f"output.results={folder}", "scale=smoke"]
+    where = [
+        *SMALL,
+        f"data.dir={data_dir}",
+        f"output.results={folder}",
+        "scale=smoke",
+    ]
     for problem, solver in plan.runs(compose(where).paper):
-        stages.solve(compose([*where, f"problem={problem}", f"solver={solver}"]))
+        stages.solve(
+            compose([*where, f"problem={problem}", f"solver={solver}"])
+        )
     stages.timing(compose(where))
     return folder
 
@@ -78,7 +90,9 @@ def solved(once, configured, tmp_path):
     return functools.partial(configured, *SMALL)
 
 
-def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_path):
+def test_products_read_their_inputs_and_nothing_else(
+    solved, monkeypatch, tmp_path
+):
     """Whatever is read and is no input would not be there, or be of an older run."""
     config, read = solved(), set()
     plain = store.read_table
@@ -99,7 +113,9 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_pa
     assert len(seen) == 2 * 2 + 1, "tunings, evaluations and the timings"
 
 
-def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, capsys):
+def test_one_process_draws_what_is_asked_for(
+    solved, monkeypatch, tmp_path, capsys
+):
     monkeypatch.chdir(tmp_path)
     asked = solved("drawn=[tables/table1,tables/table3]")
     assert {path.stem for path in products.draw(asked)} == {"table1", "table3"}
@@ -114,7 +130,9 @@ def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, caps
 
 def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
     timed = pd.read_parquet(stages.timing(solved()))
-    assert set(timed["calibration"]) == {"published"}  # of the products that show time
+    assert set(timed["calibration"]) == {
+        "published"
+    }  # of the products that show time
     assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
     assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
     folder = Path(solved().output.results, "dpcd", "diabetes")
@@ -123,11 +141,17 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
         for solver in ("dp_cd", "dp_sgd")
     )
     fresh = fresh[fresh["calibration"] == "published"].drop(columns=PROVENANCE)
-    fresh = fresh[fresh["replicate"].isin(timed["replicate"])]  # the first runs of each
+    fresh = fresh[
+        fresh["replicate"].isin(timed["replicate"])
+    ]  # the first runs of each
     both = timed.drop(columns=PROVENANCE).merge(fresh, how="inner")
     assert len(both) == len(timed) == len(fresh)
-    once = pd.read_parquet(stages.timing(changed(solved(), "paper.clocked", 1)))
-    assert set(timed["replicate"]) == {0, 1, 2} and set(once["replicate"]) == {0}
+    once = pd.read_parquet(
+        stages.timing(changed(solved(), "paper.clocked", 1))
+    )
+    assert set(timed["replicate"]) == {0, 1, 2} and set(once["replicate"]) == {
+        0
+    }
 
 
 def placed(config):
@@ -145,7 +169,9 @@ def trajectories(config, product):
 def test_a_figure_and_a_table_show_what_was_clocked(solved):
     """Made from rows whose seconds are told apart from those of evaluation."""
     path = Path(solved().output.results, "dpcd", "timing.parquet")
-    known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
+    known = pd.read_parquet(path).assign(
+        seconds=lambda t: 100.0 + t["checkpoint"]
+    )
     store.write_table(path, known)
     paper = solved().paper
     product = paper.figures["figure3"]
@@ -163,18 +189,31 @@ def test_seconds_are_shown_only_where_they_are_asked_for(solved):
     with pytest.raises(ConfigError, match="timed: true"):
         trajectories(solved(), product)
     paper, folder, _ = placed(solved())
-    (found,) = results.load(paper, folder, ["diabetes"], solvers=["dp_cd"])["diabetes"]
+    (found,) = results.load(paper, folder, ["diabetes"], solvers=["dp_cd"])[
+        "diabetes"
+    ]
     with pytest.raises(ValueError, match="without seconds"):
         found.clocked("published", 2.0)
 
 
 def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
-    given = ["paper=dpcd", "scale=smoke", "paper.sweeps.epsilon.small.problem="]
+    given = [
+        "paper=dpcd",
+        "scale=smoke",
+        "paper.sweeps.epsilon.small.problem=",
+    ]
     narrow = "paper.small_problems=[diabetes]"
     whole, left = compose(given[:2]), compose([*given[:2], narrow])
-    assert "ablation" in whole.paper.sweeps and "thresholds" in whole.paper.tables
-    assert "ablation" not in left.paper.sweeps and "thresholds" not in left.paper.tables
-    mixed = compose([*given[:2], narrow, f"{given[2]}[diabetes,breast_cancer]"])
+    assert (
+        "ablation" in whole.paper.sweeps and "thresholds" in whole.paper.tables
+    )
+    assert (
+        "ablation" not in left.paper.sweeps
+        and "thresholds" not in left.paper.tables
+    )
+    mixed = compose(
+        [*given[:2], narrow, f"{given[2]}[diabetes,breast_cancer]"]
+    )
     points = mixed.paper.sweeps["epsilon"].grid
     assert {point["problem"] for point in points} == {"diabetes"}
 
@@ -186,7 +225,10 @@ def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
     ("line", "found"),
     [
         ("-n dpcd", ["dpcd"]),
-        ("dpcd -j 2 --config scale=smoke set='paper.fresh=2 seed=1'", ["dpcd"]),
+        (
+            "dpcd -j 2 --config scale=smoke set='paper.fresh=2 seed=1'",
+            ["dpcd"],
+        ),
         ("-j 1 figures/dpcd/figure1.png", ["dpcd"]),
         ("-j 1 --target-jobs tune:paper=dpcd,problem=a,solver=b", ["dpcd"]),
         ("-j 1 --target-jobs prepare:problem=a", PAPERS),
@@ -200,24 +242,40 @@ def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
 )
 def test_papers_asked_for(line, found):
     for program in ("/x/bin/snakemake", "/x/snakemake/__main__.py"):
-        assert workflow.papers_of([program, *shlex.split(line)], PAPERS) == found
+        assert (
+            workflow.papers_of([program, *shlex.split(line)], PAPERS) == found
+        )
     assert workflow.papers_of(["pytest", "dpcd"], PAPERS) == PAPERS
 
 
 def test_overrides_reach_a_shell_as_they_are():
-    given = ["a=$HOME *", "b=x|touch y", "c='it''s'", 'd="x, y"', "e=`id`;f", "g=\\n"]
+    given = [
+        "a=$HOME *",
+        "b=x|touch y",
+        "c='it''s'",
+        'd="x, y"',
+        "e=`id`;f",
+        "g=\\n",
+    ]
     settings = {"scale": "smoke", "set": shlex.join(given)}
     found = workflow.overrides(settings)
     assert found == ["scale=smoke", *given]
     echo = ["bash", "-c", f"printf '%s\\n' {shlex.join(found)}"]
     done = subprocess.run(echo, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == found
-    stripped = {**settings, "set": settings["set"].strip("'")}  # as Snakemake does
+    stripped = {
+        **settings,
+        "set": settings["set"].strip("'"),
+    }  # as Snakemake does
     command = ["dperm", f"set={settings['set']}", "-n"]
     assert workflow.overrides(stripped, command) == found
-    with pytest.raises(ConfigError, match="--config: set: a='b: expected quotes"):
+    with pytest.raises(
+        ConfigError, match="--config: set: a='b: expected quotes"
+    ):
         workflow.overrides({"set": "a='b"})
-    with pytest.raises(ConfigError, match="--config: expected one of scale, set"):
+    with pytest.raises(
+        ConfigError, match="--config: expected one of scale, set"
+    ):
         workflow.overrides({"scal": "smoke"})
 
 
@@ -235,11 +293,17 @@ def test_a_pipeline_takes_no_key_that_moves_its_files(word):
     assert word in str(told.value) and "\n" not in str(told.value)
 
 
-def test_a_small_scale_does_not_write_over_the_full_results(tmp_path, monkeypatch):
+def test_a_small_scale_does_not_write_over_the_full_results(
+    tmp_path, monkeypatch
+):
     shutil.copytree(locate.home() / "conf", tmp_path / "conf")
-    (tmp_path / "conf/scale/smoke.yaml").write_text("name: smoke\nproblems: small\n")
+    (tmp_path / "conf/scale/smoke.yaml").write_text(
+        "name: smoke\nproblems: small\n"
+    )
     monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
-    with pytest.raises(ConfigError, match=r"scale/smoke\.yaml: folder: expected"):
+    with pytest.raises(
+        ConfigError, match=r"scale/smoke\.yaml: folder: expected"
+    ):
         jobs.compose(["dpcd"], ["scale=smoke"])
 
 
@@ -281,7 +345,9 @@ def test_what_is_wrong_elsewhere_stops_nobody(copied):
     assert jobs.compose(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
     with pytest.raises(ConfigError, match=r"conf/paper/dpgcd/paper\.yaml"):
         jobs.compose(["dpcd", "dpgcd"], ["scale=smoke"])
-    with pytest.raises(ConfigError, match=r"sweeps\.tuning_law\.grid: .*dp_cd on elec"):
+    with pytest.raises(
+        ConfigError, match=r"sweeps\.tuning_law\.grid: .*dp_cd on elec"
+    ):
         jobs.compose(["dpcd"], ["scale=full", "~paper.runs.dp_cd"])
 
 
@@ -320,7 +386,9 @@ def few(tmp_path, monkeypatch):
 def fetched(few, status="ok", nnz=0):
     path = Path(*few.files("fetch", "wines"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(vars(FetchRecord("wines", status, "", 1, 1, nnz=nnz))))
+    path.write_text(
+        json.dumps(vars(FetchRecord("wines", status, "", 1, 1, nnz=nnz)))
+    )
 
 
 def test_another_machine_reads_the_jobs_that_were_composed(few):
@@ -347,7 +415,10 @@ def test_what_is_timed_leaves_cores_idle(few):
         ("timing", "one", 1, workflow.TIMED_CORES),
     ):
         assert workflow.threads(few, stage, *values) == threads
-        assert workflow.workers(few.job(stage, *values), stage, threads) == working
+        assert (
+            workflow.workers(few.job(stage, *values), stage, threads)
+            == working
+        )
     assert workflow.workers(few.job("sweep", "one", "clock"), "sweep", 2) == 1
 
 
@@ -361,13 +432,17 @@ def test_threads_follow_from_what_an_earlier_run_measured(few):
     assert asked("sweep", "one", "long", cpu_seconds=3 * enough) == 3
     whole = {"cpu_seconds": 6 * enough, "longest_seconds": 2 * enough}
     assert asked("sweep", "one", "long", **whole) == 3, "a part is not split"
-    assert asked("sweep", "one", "long", cpu_seconds=1e6) == workflow.MAX_THREADS
+    assert (
+        asked("sweep", "one", "long", cpu_seconds=1e6) == workflow.MAX_THREADS
+    )
     assert asked("solve", "one", "a", "s", cpu_seconds=2 * enough) == 2
     threads = asked("sweep", "one", "clock", cpu_seconds=2 * enough)
     assert threads == 2 * workflow.TIMED_CORES
     assert asked("optimum", "a", cpu_seconds=1e6) == 1
     few.cores = 2  # the only job of a run ends in a piece of it
-    assert asked("sweep", "one", "long", cpu_seconds=1e6) == 2 * workflow.PIECES
+    assert (
+        asked("sweep", "one", "long", cpu_seconds=1e6) == 2 * workflow.PIECES
+    )
 
 
 def test_long_jobs_begin_first(few):

@@ -72,10 +72,15 @@ def test_what_will_be_made_is_said_before_it_starts(
             "first\nresults/dp_cd, 20 of 50 settings in 00:01\r",
             "20 of 50 settings in 00:01",
         ),
-        ("they are taken: of a time before\n", "they are taken: of a time before"),
+        (
+            "they are taken: of a time before\n",
+            "they are taken: of a time before",
+        ),
     ],
 )
-def test_a_running_job_shows_the_last_line_of_its_log(handler, tmp_path, text, shown):
+def test_a_running_job_shows_the_last_line_of_its_log(
+    handler, tmp_path, text, shown
+):
     log = tmp_path / "log"
     start(handler, log)
     (job,) = handler.running.values()
@@ -88,7 +93,12 @@ def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
     log = tmp_path / "log"
     log.write_text("ValueError: the cause\n")
     start(handler, log)
-    fields = {"rule_name": "solve", "rule_msg": None, "jobid": 3, "log": [str(log)]}
+    fields = {
+        "rule_name": "solve",
+        "rule_msg": None,
+        "jobid": 3,
+        "log": [str(log)],
+    }
     empty = dict.fromkeys(("input", "output", "conda_env", "container_img"))
     send(handler, LogEvent.JOB_ERROR, logging.ERROR, aux={}, indent=False,
          shellcmd="dperm solve", **fields, **empty)  # fmt: skip
@@ -116,7 +126,9 @@ Command 'set -euo pipefail; (python -m dperm solve) > log 2>&1' returned non-zer
     assert words in told and told.count("\n") == 1
 
 
-def test_warnings_are_shown_and_snakemakes_own_remarks_are_not(handler, capsys):
+def test_warnings_are_shown_and_snakemakes_own_remarks_are_not(
+    handler, capsys
+):
     send(handler, level=logging.WARNING, message="careful")
     send(handler, message="Building DAG of jobs...")
     assert capsys.readouterr().err == "careful\n"
@@ -129,25 +141,38 @@ def test_a_run_ends_with_the_answer_or_the_file_that_was_asked_for(
     for path in ("results/dpcd/complete.txt", "figures/dpcd/figure1.png"):
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text("dpcd: figures in figures/dpcd\n")
-    said = workflow.answers(["snakemake", "dpcd", "-j", "2"], "results/", ["dpcd"])
+    said = workflow.answers(
+        ["snakemake", "dpcd", "-j", "2"], "results/", ["dpcd"]
+    )
     assert said == "dpcd: figures in figures/dpcd"
     picture = "figures/dpcd/figure1.png"
-    assert workflow.answers(["snakemake", picture], "results/", ["dpcd"]) == picture
+    assert (
+        workflow.answers(["snakemake", picture], "results/", ["dpcd"])
+        == picture
+    )
 
 
 @pytest.mark.parametrize("target", ["audit", "results/audit/epsilon.csv"])
-def test_a_run_of_the_audit_ends_with_who_was_caught(tmp_path, monkeypatch, target):
+def test_a_run_of_the_audit_ends_with_who_was_caught(
+    tmp_path, monkeypatch, target
+):
     monkeypatch.chdir(tmp_path)
     folder = Path("results/audit/solvers")
     folder.mkdir(parents=True)
     (folder / "sound.csv").write_text("check,caught\nnoise,False\n")
     (folder / "open.csv").write_text("\n")  # states no privacy
-    assert "CAUGHT" not in workflow.answers(["snakemake", target], "results/", [])
+    assert "CAUGHT" not in workflow.answers(
+        ["snakemake", target], "results/", []
+    )
     leaky = folder / "leaky.csv"
     leaky.write_text("check,caught\nnoise,True\ncount,False\n")
-    line = workflow.answers(["snakemake", target], "results/", []).splitlines()[0]
+    line = workflow.answers(
+        ["snakemake", target], "results/", []
+    ).splitlines()[0]
     assert line == f"CAUGHT by 1 of 2 checks: {leaky}"
-    assert "CAUGHT" not in workflow.answers(["snakemake", "dpcd"], "results/", [])
+    assert "CAUGHT" not in workflow.answers(
+        ["snakemake", "dpcd"], "results/", []
+    )
 
 
 # --- completion, and the manifest -----------------------------------------------------
@@ -167,13 +192,19 @@ def test_the_best_setting_of_each_problem_is_named(configured):
     _, *said = verify.complete(config).read_text().splitlines()
     assert len(said) == 1
     assert (
-        said[0].startswith("  diabetes: least relative error ") and "DP-CD" in said[0]
+        said[0].startswith("  diabetes: least relative error ")
+        and "DP-CD" in said[0]
     )
 
 
 def note_cost(job, wall, spent):
     """What a job leaves of its cost."""
-    cost = {"wall_seconds": wall, "cpu_seconds": spent, "peak_mb": 1.0, "threads": 1}
+    cost = {
+        "wall_seconds": wall,
+        "cpu_seconds": spent,
+        "peak_mb": 1.0,
+        "threads": 1,
+    }
     store.write_json(Path("logs", f"{job}.json"), cost)
 
 
@@ -200,9 +231,12 @@ def run(tmp_path, monkeypatch):
         names = papers or ("dpcd", "dpgcd")
         solves = {"dpcd": "diabetes", "dpgcd": "square"}
         jobs = {
-            f"solve/{paper}/{solves[paper]}/dp_cd": Job([], [], "") for paper in names
+            f"solve/{paper}/{solves[paper]}/dp_cd": Job([], [], "")
+            for paper in names
         }
-        path = manifest.write(Jobs("", [*names], jobs | audit), 2, began, is_whole)
+        path = manifest.write(
+            Jobs("", [*names], jobs | audit), 2, began, is_whole
+        )
         return json.loads(path.read_text())
 
     return written
@@ -219,7 +253,11 @@ def test_the_manifest_has_the_seconds_and_the_files_that_git_holds(run):
     assert made["jobs"]["solve/dpcd/diabetes/dp_cd"]["wall_seconds"] == 30.0
     assert len(made["jobs"]) == 4, "another scale's job is not of this run"
     assert made["cores"] == 2 and {"commit", "date", "machine"} <= set(made)
-    held = ["figures/dpcd/a.png", "results/claims.csv", "results/dpcd/table2.csv"]
+    held = [
+        "figures/dpcd/a.png",
+        "results/claims.csv",
+        "results/dpcd/table2.csv",
+    ]
     assert sorted(made["files"]) == held
 
 
@@ -227,7 +265,9 @@ def test_the_manifest_has_the_seconds_and_the_files_that_git_holds(run):
     ("papers", "lost"),
     [
         pytest.param(["dpcd"], [], id="one paper"),
-        pytest.param([], ["solve/dpgcd"], id="all, of which some ran elsewhere"),
+        pytest.param(
+            [], ["solve/dpgcd"], id="all, of which some ran elsewhere"
+        ),
         pytest.param([], ["audit"], id="all but the audit"),
         pytest.param(["dpcd"], ["solve/dpcd"], id="a single figure"),
     ],
@@ -253,14 +293,18 @@ def test_a_full_run_replaces_the_record(run, monkeypatch):
     assert again["commit"] == "second" and again["cpu_seconds"]["dpcd"] == 5.0
     os.utime(TABLE, (10**9, 10**9))
     monkeypatch.setattr(manifest.store, "commit", lambda: "third")
-    assert run(began=1.5e9)["commit"] == "second, third", "a table is of the run before"
+    assert run(began=1.5e9)["commit"] == "second, third", (
+        "a table is of the run before"
+    )
 
 
 def test_a_stage_notes_the_files_that_it_makes_otherwise(run, monkeypatch):
     before = run()
     monkeypatch.setattr(manifest.store, "commit", lambda: "second")
     manifest.note(Path("results"), [TABLE])
-    assert json.loads(RECORD.read_text()) == before, "its content is as recorded"
+    assert json.loads(RECORD.read_text()) == before, (
+        "its content is as recorded"
+    )
     for name in (TABLE, Path("results/claims.csv")):
         name.write_text("other\n")
     manifest.note(Path("results"), [TABLE, Path("README.md")])
@@ -268,17 +312,24 @@ def test_a_stage_notes_the_files_that_it_makes_otherwise(run, monkeypatch):
     assert after["files"][str(TABLE)] != before["files"][str(TABLE)]
     assert [*after["later"]] == [str(TABLE)]
     assert after["later"][str(TABLE)].startswith("second of ")
-    assert after["files"]["results/claims.csv"] == before["files"]["results/claims.csv"]
-    assert {key: after[key] for key in before if key not in ("files", "later")} == {
-        key: before[key] for key in before if key not in ("files", "later")
-    }
+    assert (
+        after["files"]["results/claims.csv"]
+        == before["files"]["results/claims.csv"]
+    )
+    assert {
+        key: after[key] for key in before if key not in ("files", "later")
+    } == {key: before[key] for key in before if key not in ("files", "later")}
     os.utime(TABLE, (10**9, 10**9))
     again = run(began=1.5e9)
     assert again["commit"] == "first, second" and again["later"] == {}
-    assert again["files"] == after["files"], "no run vouches for what was edited"
+    assert again["files"] == after["files"], (
+        "no run vouches for what was edited"
+    )
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"files": 3}', '{"files": {}}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"files": 3}', '{"files": {}}']
+)
 def test_a_damaged_manifest_is_told_and_left(run, caplog, content):
     run()
     RECORD.write_text(content)
@@ -290,7 +341,9 @@ def test_a_damaged_manifest_is_told_and_left(run, caplog, content):
     assert RECORD.read_text() == content
 
 
-@pytest.mark.parametrize("content", ["", "garbled", "{}", '{"cpu_seconds": 5}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "garbled", "{}", '{"cpu_seconds": 5}', "\x00"]
+)
 def test_a_damaged_log_ends_no_run(run, content):
     before = run()
     Path("logs/solve/dpcd/diabetes/dp_cd.json").write_text(content)

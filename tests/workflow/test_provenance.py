@@ -43,7 +43,10 @@ def edited(monkeypatch):
 
     def digest(made, module: str, old: str, new: str):
         before = of_today(made)
-        origin, read = Path(importlib.util.find_spec(module).origin), Path.read_text
+        origin, read = (
+            Path(importlib.util.find_spec(module).origin),
+            Path.read_text,
+        )
         assert old in read(origin)
 
         def changed(path, *given, **named):
@@ -68,7 +71,9 @@ def table(*papers: str) -> dict[str, str]:
 def moved(before, after) -> set[str]:
     """Stages whose keys changed."""
     assert before.keys() == after.keys()
-    return {name.split("/")[0] for name in before if before[name] != after[name]}
+    return {
+        name.split("/")[0] for name in before if before[name] != after[name]
+    }
 
 
 PRIVACY = "dperm.privacy"
@@ -104,14 +109,22 @@ def test_what_is_solved_depends_on_the_versions_of_libraries(monkeypatch):
 
 
 def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(edited):
-    edit = ("dperm.problems.losses.logistic", "softplus(-v)", "2.0 * softplus(-v)")
+    edit = (
+        "dperm.problems.losses.logistic",
+        "softplus(-v)",
+        "2.0 * softplus(-v)",
+    )
     before, after = edited(table, *edit)
     optima = {name for name in before if name.startswith("optimum/")}
     stale = {name for name in before if before[name] != after[name]}
-    assert 0 < len(stale & optima) < len(optima) and "solve" in moved(before, after)
+    assert 0 < len(stale & optima) < len(optima) and "solve" in moved(
+        before, after
+    )
 
 
-def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch, all_jobs):
+def test_what_is_added_makes_no_other_stage_stale(
+    tmp_path, monkeypatch, all_jobs
+):
     """A solver of a user's own, and another file of a loss."""
     before = {name: job.key for name, job in all_jobs("smoke").jobs.items()}
     (tmp_path / "solver").mkdir()
@@ -123,7 +136,9 @@ def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch, all_job
     after = table(*available("paper"))
     stale = [name for name, key in before.items() if after[name] != key]
     assert stale == ["audit/epsilon"]  # the table of all solvers
-    assert len(before) > 150 and set(after) - set(before) == {"audit/solvers/twin"}
+    assert len(before) > 150 and set(after) - set(before) == {
+        "audit/solvers/twin"
+    }
 
 
 # --- what is behind a key -------------------------------------------------------------
@@ -154,7 +169,9 @@ def product(paper, collection, name):
         found = jobs.compose([paper], [])
         if collection == "sweeps":
             return found.job("sweep", paper, name).key
-        return found.makers[found.formats(paper, f"{collection}/{name}")[0]].key
+        return found.makers[
+            found.formats(paper, f"{collection}/{name}")[0]
+        ].key
 
     return made
 
@@ -183,37 +200,67 @@ TIMES = job("dpcd", "timing", "dpcd")
 OPTIMUM = job("dpcd", "optimum", "diabetes")
 FIGURE, TABLE = (product("dpcd", collection, name) for collection, name in
                  (("figures", "figure1"), ("tables", "table2")))  # fmt: skip
-JUMP = ("dperm.solvers.batched.dp_svrg", "+ jump[setting]", "+ 0.5 * jump[setting]")
+JUMP = (
+    "dperm.solvers.batched.dp_svrg",
+    "+ jump[setting]",
+    "+ 0.5 * jump[setting]",
+)
 READING = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
 CITED = ("dperm.papers.dpsco.sweeps", "cited = min(", "cited = max(")
 COUNTS = [  # key, module with what its functions return or an old and a new text
-    (settings(), ("dperm.problems.problem", "loss_sum / n", "loss_sum / (n + 0)")),
+    (
+        settings(),
+        ("dperm.problems.problem", "loss_sum / n", "loss_sum / (n + 0)"),
+    ),
     (
         settings("dp_svrg"),
         ("dperm.solvers.batched.engine", "DIVERGED = 10", "DIVERGED = 9"),
     ),
     (
         settings(),
-        ("dperm.numerics.compiled", "1.4426950408889634", "1.4426950408889635"),
+        (
+            "dperm.numerics.compiled",
+            "1.4426950408889634",
+            "1.4426950408889635",
+        ),
     ),
-    (audit("solvers/dp_svrg"), JUMP),  # half the noise of an epoch's full gradient
-    (audit("solvers/dp_cd"), ("dperm.solvers.batched.dp_cd", "count=count", "count=1")),
+    (
+        audit("solvers/dp_svrg"),
+        JUMP,
+    ),  # half the noise of an epoch's full gradient
+    (
+        audit("solvers/dp_cd"),
+        ("dperm.solvers.batched.dp_cd", "count=count", "count=1"),
+    ),
     (audit("tuning"), ("dperm.privacy.private_selection",)),
     (fetched(None), READING),
     (RATES, ("dperm.solvers.single_pass.sources",)),
     (RATES, ("dperm.solvers.single_pass.sco_dp_sgd",)),
     (RATES, ("dperm.privacy.mechanisms.generalised_gaussian",)),
     (product("dpsco", "sweeps", "gradients"), CITED),
-    (product("dpskgd", "sweeps", "regimes"), ("dperm.solvers.batched.dp_sgd",)),
+    (
+        product("dpskgd", "sweeps", "regimes"),
+        ("dperm.solvers.batched.dp_sgd",),
+    ),
     (FIGURE, ("dperm.plotting.drawing",)),
     (FIGURE, ("dperm.experiments.results",)),
     (TABLE, ("dperm.plotting.tables",)),
     # how seeds are made, which are evaluated and timed, and the digits of numbers
-    (settings(), ("dperm.experiments.plan", "/{float(passes)!r}/", "/{passes!r}:")),
+    (
+        settings(),
+        ("dperm.experiments.plan", "/{float(passes)!r}/", "/{passes!r}:"),
+    ),
     (SOLVE, ("dperm.experiments.tune", "= design.fresh", "= 1")),
     (SOLVE, ("dperm.experiments.plan", '("tune", 0)', '("tune", 1)')),
     (TIMES, ("dperm.experiments.stages", "count = min(", "count = 1 + min(")),
-    (RATES, ("dperm.experiments.stages", '"sweep", config.paper.name', '"swept", ""')),
+    (
+        RATES,
+        (
+            "dperm.experiments.stages",
+            '"sweep", config.paper.name',
+            '"swept", ""',
+        ),
+    ),
     (RATES, ("dperm.storage.files",)),
     (OPTIMUM, ("dperm.experiments.inputs", "gap / solution.value", "gap")),
     (FIGURE, ("dperm.storage.files", "DIGITS = 10", "DIGITS = 9")),
@@ -245,27 +292,39 @@ COUNTS_NOT = [
 
 @pytest.mark.parametrize(
     ("made", "edit", "counts"),
-    spread([*((*c, True) for c in COUNTS), *((*c, False) for c in COUNTS_NOT)]),
+    spread(
+        [*((*c, True) for c in COUNTS), *((*c, False) for c in COUNTS_NOT)]
+    ),
 )
 def test_an_edit_counts_where_it_is_behind_a_key(edited, made, edit, counts):
     module, *texts = edit
     text = Path(importlib.util.find_spec(module).origin).read_text()
-    other = text.replace("return ", "return (), ").replace("yield ", "yield (), ")
+    other = text.replace("return ", "return (), ").replace(
+        "yield ", "yield (), "
+    )
     before, after = edited(made, module, *(texts or (text, other)))
     assert (before != after) is counts
 
 
-def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatch):
+def test_data_of_ones_own_count_by_content_name_and_options(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     for name in ("one.csv", "two.csv"):
         Path(name).write_text("a,y\n1,2\n")
 
     def made(**keys):
         source = schema.Source(origin="file", files=["one.csv"])
-        return data_keys(schema.Dataset("own", sources=[replace(source, **keys)]))
+        return data_keys(
+            schema.Dataset("own", sources=[replace(source, **keys)])
+        )
 
     before = made()
-    changed = [made(files=["two.csv"]), made(members=["x"]), made(options={"n": 1})]
+    changed = [
+        made(files=["two.csv"]),
+        made(members=["x"]),
+        made(options={"n": 1}),
+    ]
     Path("one.csv").write_text("a,y\n1,3\n")
     changed.append(made())
     for after in changed:
@@ -285,7 +344,11 @@ def test_a_product_depends_on_the_printed_numbers(monkeypatch):
 
     def printed(path, *given, **named):
         text = read(path, *given, **named)
-        return f"{text}\n" if path.suffix == ".csv" and "conf" in path.parts else text
+        return (
+            f"{text}\n"
+            if path.suffix == ".csv" and "conf" in path.parts
+            else text
+        )
 
     monkeypatch.setattr(Path, "read_text", printed)
     assert TABLE() != before

@@ -42,17 +42,23 @@ def minutes(all_jobs):
     if not costs:
         pytest.skip("results/manifest.json is of a run without meters")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule, "compose", lambda papers, given: all_jobs("full"))
+        patch.setattr(
+            schedule, "compose", lambda papers, given: all_jobs("full")
+        )
         return {cores: row for cores, *row in schedule.table(costs)}
 
 
 def test_the_page_has_the_minutes_of_the_run_in_git(minutes):
     page = (ROOT / "docs/command.md").read_text("utf-8")
-    table = page.partition("| cores | minutes | busy |\n| --- | --- | --- |\n")[2]
+    table = page.partition(
+        "| cores | minutes | busy |\n| --- | --- | --- |\n"
+    )[2]
     lines = table.partition("\n\n")[0].splitlines()
     assert [line.split()[1] for line in lines] == ["2", "4", "8", "16", "32"]
     for line in lines:
-        cores, printed, busy = (float(cell) for cell in line.strip("| ").split("|"))
+        cores, printed, busy = (
+            float(cell) for cell in line.strip("| ").split("|")
+        )
         assert printed == pytest.approx(minutes[cores][0], rel=0.01), line
         assert busy == pytest.approx(minutes[cores][1], abs=0.01), line
 

@@ -56,8 +56,19 @@ def ask(served, tmp_path):
     askers = []
 
     def begin(code, path=served):
-        command = [sys.executable, "-I", "-S", launch.__file__, "logs/cost.json", code]
-        environment = {**os.environ, launch.SERVER: path, "SPECIAL": "it's\nset"}
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            launch.__file__,
+            "logs/cost.json",
+            code,
+        ]
+        environment = {
+            **os.environ,
+            launch.SERVER: path,
+            "SPECIAL": "it's\nset",
+        }
         asker = subprocess.Popen(
             [*command, "workers=3"], cwd=tmp_path, env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -82,7 +93,9 @@ def wait_for(condition, seconds=60):
         time.sleep(0.02)
 
 
-def test_the_cost_is_what_the_system_counted_of_the_job_and_its_children(ask, tmp_path):
+def test_the_cost_is_what_the_system_counted_of_the_job_and_its_children(
+    ask, tmp_path
+):
     job = ask(BURN)
     assert job.communicate()[1] == "" and job.returncode == 0
     spent = cost(tmp_path)
@@ -90,7 +103,9 @@ def test_the_cost_is_what_the_system_counted_of_the_job_and_its_children(ask, tm
     assert spent["wall_seconds"] >= 0.3 and spent["peak_mb"] > 5
 
 
-def test_notes_of_the_stage_are_kept_and_those_of_an_earlier_run_are_not(ask, tmp_path):
+def test_notes_of_the_stage_are_kept_and_those_of_an_earlier_run_are_not(
+    ask, tmp_path
+):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/cost.json").write_text('{"rows": 5}')
     job = ask(
@@ -98,7 +113,10 @@ def test_notes_of_the_stage_are_kept_and_those_of_an_earlier_run_are_not(ask, tm
     )
     assert job.communicate()[1] == ""
     spent = cost(tmp_path)
-    assert (spent["tasks"], spent["longest"]) == (4, 2.5) and "rows" not in spent
+    assert (spent["tasks"], spent["longest"]) == (
+        4,
+        2.5,
+    ) and "rows" not in spent
 
 
 def test_folder_environment_and_streams_are_the_askers(ask, tmp_path):
@@ -156,7 +174,9 @@ def test_a_job_whose_asker_was_killed_is_ended(ask, tmp_path):
 
 def test_ctrl_c_ends_the_job_by_its_own_words(ask, tmp_path):
     """The terminal interrupts all processes; the asker waits for what its job says."""
-    code = f"try:\n  {SLEEP}\nexcept KeyboardInterrupt:\n  raise SystemExit(130)"
+    code = (
+        f"try:\n  {SLEEP}\nexcept KeyboardInterrupt:\n  raise SystemExit(130)"
+    )
     asker = ask(code)
     wait_for((tmp_path / "begun").exists)
     server = server_process()
@@ -181,11 +201,16 @@ def test_without_a_server_the_job_is_a_command(ask, tmp_path, path):
     assert cost(tmp_path)["cpu_seconds"] > 0
 
 
-def test_a_server_with_a_thread_of_its_own_serves_nobody(ask, monkeypatch, tmp_path):
+def test_a_server_with_a_thread_of_its_own_serves_nobody(
+    ask, monkeypatch, tmp_path
+):
     begin = (
-        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=1)"
+        "import threading\n"
+        "threading.Thread(target=threading.Event().wait, daemon=1)"
     )
-    monkeypatch.setattr(warm, "COMMAND", ("-P", "-c", f"{begin}.start()\n{SERVER}"))
+    monkeypatch.setattr(
+        warm, "COMMAND", ("-P", "-c", f"{begin}.start()\n{SERVER}")
+    )
     monkeypatch.setenv(launch.SERVER, "")
     server = warm.Server()
     path = os.environ[launch.SERVER]

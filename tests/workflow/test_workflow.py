@@ -17,7 +17,10 @@ from dperm.experiments.task import PROVENANCE
 ROOT = Path(__file__).parents[2]
 SMALL = "paper.small_problems=[diabetes] scale.keep.clip=2"
 OF_NO_PROBLEM = (  # of DP-GCD's sweeps those on drawn data, and what shows them
-    *(f"sweeps.{name}" for name in ("growth", "selection", "rates", "theorem")),
+    *(
+        f"sweeps.{name}"
+        for name in ("growth", "selection", "rates", "theorem")
+    ),
     *("figures.log_p", "tables.sparsity", "tables.selection"),
     *("tables.rates", "tables.theorem44"),
 )
@@ -28,7 +31,9 @@ def snakemake(folder: Path, cores: int, *target: str, **config: str):
 
     The environment allows BLAS as many threads as there are cores.
     """
-    settings = [f"{key}={value}" for key, value in {"scale": "smoke", **config}.items()]
+    settings = [
+        f"{key}={value}" for key, value in {"scale": "smoke", **config}.items()
+    ]
     options = ["-j", str(cores), "-q", "all", "--directory", str(folder)]
     options += [word for word in target if word.startswith("-")]
     named = [word for word in target if not word.startswith("-")]
@@ -44,7 +49,9 @@ def stages(folder: Path, cores: int, settings: list[str], *commands: str):
 
 
 def threads(cores: int) -> dict[str, str]:
-    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(cores))
+    return dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(cores)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +66,9 @@ def finished(tmp_path_factory):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr[-3000:]
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    tables = sorted(path.relative_to(one) for path in one.glob("results/**/*.parquet"))
+    tables = sorted(
+        path.relative_to(one) for path in one.glob("results/**/*.parquet")
+    )
     tables = [path for path in tables if "parts" not in path.parts]
     solvers = {path.parts[-2] for path in tables if path.stem == "tune"}
     solves = [f"solve solver={name}" for name in sorted(solvers)]
@@ -75,7 +84,9 @@ def numbers(path: Path) -> pd.DataFrame:
 
 def test_cores_do_not_matter(finished):
     one, two, tables, _ = finished
-    assert len(tables) == 2 * 2 + 2  # and the timings, and a sweep of no problem
+    assert (
+        len(tables) == 2 * 2 + 2
+    )  # and the timings, and a sweep of no problem
     for path in tables:
         pd.testing.assert_frame_equal(
             numbers(one / path), numbers(two / path), check_exact=True
@@ -87,24 +98,40 @@ def test_the_manifest_holds_what_the_system_counted(finished):
     folder, spent = finished[0], finished[-1]
     manifest = json.loads((folder / "results/smoke/manifest.json").read_text())
     jobs, run = manifest["jobs"], manifest["run"]
-    assert {"fetch/diabetes", "solve/dpcd/diabetes/dp_cd", "complete/dpcd"} <= {*jobs}
+    assert {
+        "fetch/diabetes",
+        "solve/dpcd/diabetes/dp_cd",
+        "complete/dpcd",
+    } <= {*jobs}
     counted = sum(job["cpu_seconds"] for job in jobs.values())
     around = run["snakemake_cpu_seconds"] + run["server_cpu_seconds"]
     assert run["server_cpu_seconds"] > 0, "jobs are forked from warm workers"
     assert counted + around == pytest.approx(run["cpu_seconds"], rel=0.02)
-    assert 0.95 * spent <= run["cpu_seconds"] <= spent, "Snakemake's end comes after it"
+    assert 0.95 * spent <= run["cpu_seconds"] <= spent, (
+        "Snakemake's end comes after it"
+    )
 
 
 def test_everything_promised_is_there(finished):
     folder = finished[0]
-    results, figures = folder / "results/smoke/dpcd", folder / "figures/smoke/dpcd"
+    results, figures = (
+        folder / "results/smoke/dpcd",
+        folder / "figures/smoke/dpcd",
+    )
     manifest = json.loads((folder / "results/smoke/manifest.json").read_text())
     # Table 2 rests on a sweep of a problem that is left out.
     made = [*(results / f"table{k}.csv" for k in (1, 3))]
-    made += [figures / f"figure{k}.{end}" for k in (2, 3) for end in ("png", "csv")]
-    assert all(path.stat().st_size > 0 for path in made) and manifest["cores"] == 1
+    made += [
+        figures / f"figure{k}.{end}" for k in (2, 3) for end in ("png", "csv")
+    ]
+    assert (
+        all(path.stat().st_size > 0 for path in made)
+        and manifest["cores"] == 1
+    )
     assert manifest["wall_seconds"]["dpcd"] > 1
-    assert {str(path.relative_to(folder)) for path in made} <= {*manifest["files"]}
+    assert {str(path.relative_to(folder)) for path in made} <= {
+        *manifest["files"]
+    }
     # Their columns are what others read.
     for path, columns in (
         (results / "table3.csv", "problem,algorithm,passes,mean,std,published_mean,"
@@ -117,7 +144,15 @@ def test_everything_promised_is_there(finished):
 def test_data_of_another_scale_leave_no_job_out(finished):
     """Data that this scale makes again: all that reads them is to be made."""
     settings = ["scale=quickstart", f"set={SMALL}"]
-    words = ("-n", "-j", "1", "--directory", finished[0], "--config", *settings)
+    words = (
+        "-n",
+        "-j",
+        "1",
+        "--directory",
+        finished[0],
+        "--config",
+        *settings,
+    )
     done = dperm(*words, "--", "dpcd")
     for rule in ("solve", "sweep", "complete"):
         assert f"rule {rule}:" in done.stdout, rule
@@ -130,7 +165,9 @@ def test_what_git_holds_depends_on_nothing_that_another_scale_writes(finished):
     for path in (finished[0] / "figures/smoke/dpcd").glob("figure2.*"):
         (folder / path.name).write_bytes(path.read_bytes())
         os.utime(folder / path.name, (10**9, 10**9))
-    done = snakemake(finished[0], 1, "-n", "figures/dpcd/figure2.png", scale="full")
+    done = snakemake(
+        finished[0], 1, "-n", "figures/dpcd/figure2.png", scale="full"
+    )
     shutil.rmtree(folder)
     assert "Nothing to be done" in done.stdout + done.stderr, done.stdout
 
@@ -140,8 +177,13 @@ def test_figures_rebuild_to_the_same_bytes_and_nothing_else_runs(finished):
     figures = folder / "figures/smoke/dpcd"
 
     def made():
-        times = [path.stat().st_mtime for path in folder.glob("results/**/*.parquet")]
-        return times, {path.name: path.read_bytes() for path in figures.iterdir()}
+        times = [
+            path.stat().st_mtime
+            for path in folder.glob("results/**/*.parquet")
+        ]
+        return times, {
+            path.name: path.read_bytes() for path in figures.iterdir()
+        }
 
     before = made()
     for path in figures.glob("figure[23].*"):
@@ -153,23 +195,31 @@ def test_figures_rebuild_to_the_same_bytes_and_nothing_else_runs(finished):
 def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
     done = snakemake(tmp_path, 1, "dpcd", set="problem.privacy.epsilon=0")
     assert done.returncode == 1
-    assert "epsilon: expected a number greater than 0" in done.stdout + done.stderr
+    assert (
+        "epsilon: expected a number greater than 0"
+        in done.stdout + done.stderr
+    )
     assert not (tmp_path / "results").exists()
 
 
-def test_what_is_asked_for_together_or_apart_is_no_reason_to_run_again(finished):
+def test_what_is_asked_for_together_or_apart_is_no_reason_to_run_again(
+    finished,
+):
     """The problem that a data set is fetched for may be another paper's."""
     folder = finished[0]
     done = snakemake(folder, 1, "-n", "dpcd", set=SMALL)  # nor is a second run
     assert "Nothing to be done" in done.stdout + done.stderr, done.stdout
     done = snakemake(folder, 1, "-n", "dpcd", "claims", set=SMALL)
     assert (
-        "fetch/diabetes" not in done.stdout and "params have changed" not in done.stdout
+        "fetch/diabetes" not in done.stdout
+        and "params have changed" not in done.stdout
     )
 
 
 @pytest.mark.long
-def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkeypatch):
+def test_mtp_without_openml_is_an_empty_panel_beside_the_others(
+    tmp_path, monkeypatch
+):
     """Snakemake goes on without the data; what comes then runs in one process."""
     monkeypatch.delenv("DPERM_MIRROR", raising=False)
     settings = tmp_path / "home/openml/config"
@@ -181,13 +231,19 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     given = ["paper.small_problems=[sparse_small,mtp]", "data.retries=0"]
     given += [f"scale.keep.{axis}=1" for axis in ("passes", "step", "clip")]
-    done = snakemake(tmp_path, 2, "--until=optimum", "dpgcd", set=" ".join(given))
+    done = snakemake(
+        tmp_path, 2, "--until=optimum", "dpgcd", set=" ".join(given)
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     given += ["paper=dpgcd", *(f"~paper.{name}" for name in OF_NO_PROBLEM)]
     runs = plan.runs(compose([*given, "scale=smoke"]).paper)
-    solves = (f"solve problem={problem} solver={name}" for problem, name in runs)
+    solves = (
+        f"solve problem={problem} solver={name}" for problem, name in runs
+    )
     figure = "figure formats=[svg]"
-    done = stages(tmp_path, 2, given, *solves, "timing", figure, "table", "complete")
+    done = stages(
+        tmp_path, 2, given, *solves, "timing", figure, "table", "complete"
+    )
     assert done.returncode == 1
     last = done.stderr[-3000:]
     assert "IncompleteError: made all but" in last and "mtp: " in last, last

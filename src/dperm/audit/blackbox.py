@@ -44,8 +44,14 @@ from dperm.privacy.accountants.tight import gaussian_epsilon
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
 FIRST_PAIRS = 24  # pairs of the first look
 SIZING = 0.03  # share of the budget after which outputs are not sized any more
-FROZEN, RANKING = 4, 0.25  # runs under the same noise; share of a stage's budget for it
-LAWFUL, COUNTED = 24, 24  # of the worst pairs: exact laws are compared, events counted
+FROZEN, RANKING = (
+    4,
+    0.25,
+)  # runs under the same noise; share of a stage's budget for it
+LAWFUL, COUNTED = (
+    24,
+    24,
+)  # of the worst pairs: exact laws are compared, events counted
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
@@ -53,11 +59,17 @@ RUNS_FACTOR = 1.5  # times the runs that prove such an event
 ROUNDED = 0.5  # share of the last stage's budget for its rounds; the rest is one count
 LAST = 64  # least runs on either side of the last count
 CHUNK = 256  # runs between two looks at the budget
-MUTANTS, PARENTS = 12, 6  # changed pairs of each generation, of the worst pairs so far
+MUTANTS, PARENTS = (
+    12,
+    6,
+)  # changed pairs of each generation, of the worst pairs so far
 GENERATIONS, CHANGING = 6, 0.12  # and their share of the whole budget
 SLOW = 20.0  # pairs that the budget must allow to be counted; fewer are told
 ROUNDS = tuple(1 << k for k in range(5, 18))  # runs on D, round by round
-FLOOR, STEP = 1e-9, 0.1  # least spread, and as a share of a move: few runs show none
+FLOOR, STEP = (
+    1e-9,
+    0.1,
+)  # least spread, and as a share of a move: few runs show none
 RANKING_LEVEL = 0.5  # level of bounds that only rank pairs
 OFTEN = 2.0  # seconds between two reports
 
@@ -91,7 +103,9 @@ class AuditVerdict:
     pair: Neighbours | None = None  #: the neighbours it was found on
     #: the event and its counts, or what moved under frozen noise
     proof: str = "no event distinguished neighbours"
-    frozen: bool = False  #: whether the proof is one of frozen noise, which is certain
+    frozen: bool = (
+        False  #: whether the proof is one of frozen noise, which is certain
+    )
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0  #: of CPU
     runs: int = 0
@@ -108,7 +122,9 @@ class Candidate:
     score: float = 0.0  #: how promising it is
     raised: str = ""  #: what is raised on one of the data sets
     #: outputs on D and on D', round by round
-    sides: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
+    sides: tuple[list[Array], list[Array]] = field(
+        default_factory=lambda: ([], [])
+    )
 
 
 Progress = Callable[[AuditVerdict], object]
@@ -172,12 +188,18 @@ class Search:
         self.clock = self.target.clock = Clock(claim.seconds)
         self.told = time.perf_counter()
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
-        self.best, self.notes, self.replayed = AuditVerdict(), list[str](), False
+        self.best, self.notes, self.replayed = (
+            AuditVerdict(),
+            list[str](),
+            False,
+        )
         self.mu = 0.0
         self.tests, self.size = 0, 0  # counts so far; numbers of an output
         self.end = 1.0  # of the stage's budget
         self.refusals: dict[str, str] = {}  # the first text of each exception
-        self.raising: list[Candidate] = []  # on one of whose data sets it raises
+        self.raising: list[
+            Candidate
+        ] = []  # on one of whose data sets it raises
         self.endless = ""  # how it refuses a record that is not finite
 
     def verdict(self) -> AuditVerdict:
@@ -191,7 +213,9 @@ class Search:
                 text = f"its first runs took more than {self.claim.seconds:g} seconds"
                 raise CannotAuditError(text) from None
             clock = self.clock
-            text = f"stopped after {clock.cpu:.1f} seconds of CPU, as asked for"
+            text = (
+                f"stopped after {clock.cpu:.1f} seconds of CPU, as asked for"
+            )
             if clock.cpu < clock.most:
                 text = (
                     f"stopped by the clock after {clock.wall:.1f} seconds, of which "
@@ -224,10 +248,15 @@ class Search:
     def _tell_if_slow(self) -> None:
         """Say so where the budget allows hardly any pair to be counted."""
         learning, proving = self._clear
-        runs = 2 * (learning + proving)  # which prove an event that always comes
+        runs = 2 * (
+            learning + proving
+        )  # which prove an event that always comes
         spent = max(self.clock.cpu, self.clock.wall / PATIENCE)
         seconds_a_run = spent / max(self.target.runs, 1)
-        if not self.best.refuted and SLOW * runs * seconds_a_run > self.claim.seconds:
+        if (
+            not self.best.refuted
+            and SLOW * runs * seconds_a_run > self.claim.seconds
+        ):
             needed = SLOW * runs * seconds_a_run
             self.notes.append(
                 f"slow: {1 / seconds_a_run:.3g} runs a second. To count an event that "
@@ -236,7 +265,10 @@ class Search:
             )
 
     def _search(self) -> None:
-        pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
+        pairs, odd = (
+            self.domain.pairs(self.rng),
+            self.domain.extremes(self.rng),
+        )
         working = next((p for p in pairs if not self._error(p)), None)
         if working is None:
             raised = self._error(pairs[0])
@@ -248,7 +280,9 @@ class Search:
             raise CannotAuditError("the output: expected numbers, found none")
         self.replayed = self.target.repeats(working.first)
         if not self.replayed:
-            self.notes.append("a seed does not fix the output: no frozen noise")
+            self.notes.append(
+                "a seed does not fix the output: no frozen noise"
+            )
         for chosen, share, most_counted in (
             (pairs[:FIRST_PAIRS], 1.0, 0),
             ([pair for pair in odd if pair.finite], 0.15, COUNTED),
@@ -261,7 +295,11 @@ class Search:
                 break
 
     def _stage(
-        self, pairs: list[Neighbours], share: float, most_counted: int, is_last: bool
+        self,
+        pairs: list[Neighbours],
+        share: float,
+        most_counted: int,
+        is_last: bool,
     ) -> None:
         """Exact laws of the worst pairs, clear-cut events, rare events, exceptions.
 
@@ -293,7 +331,9 @@ class Search:
     def _affordable(self, count: int) -> int:
         """How many pairs can be run ``count`` times on what is left of the stage."""
         share_a_run = max(self._gone() / max(self.target.runs, 1), 1e-12)
-        return max(0, int((self.end - self._gone()) / share_a_run / (2 * count)))
+        return max(
+            0, int((self.end - self._gone()) / share_a_run / (2 * count))
+        )
 
     def _level(self, test: int) -> float:
         """Level of one test: all of them take half of 1 - confidence together."""
@@ -322,13 +362,17 @@ class Search:
         for k, seed in enumerate(seeds):
             output, raised = self._run(data, seed)
             outputs[k, : output.size] = output[: self.size]
-            if output.size > self.size:  # than any at first: that there are more
+            if (
+                output.size > self.size
+            ):  # than any at first: that there are more
                 outputs[k, -1:] = np.inf
             texts.append(raised)
         return outputs, texts[0]
 
     def _seeds(self, count: int) -> list[int]:
-        return [int(s) for s in self.rng.integers(0, 2**32, count, dtype=np.uint64)]
+        return [
+            int(s) for s in self.rng.integers(0, 2**32, count, dtype=np.uint64)
+        ]
 
     # --- frozen noise -----------------------------------------------------------------
 
@@ -349,7 +393,10 @@ class Search:
             if not self._ran(pair, *sides):
                 continue
             one, two = (outputs for outputs, _ in sides)
-            bits = [part.tobytes() for part in (pair.first.X, pair.second.X, one, two)]
+            bits = [
+                part.tobytes()
+                for part in (pair.first.X, pair.second.X, one, two)
+            ]
             if tuple(bits) not in distinct:  # it may ignore labels
                 distinct.add(tuple(bits))
                 candidates.append(Candidate(pair, score(one, two)))
@@ -373,7 +420,10 @@ class Search:
         """Whether the function gave numbers on both; remembers how it refused."""
         (one, raised), (two, also) = first, second
         text = raised or also
-        if not pair.finite and np.isfinite(one).all() != np.isfinite(two).all():
+        if (
+            not pair.finite
+            and np.isfinite(one).all() != np.isfinite(two).all()
+        ):
             why = f"raises {text}" if text else "no finite output"
             self.endless = self.endless or why
             return False
@@ -397,11 +447,17 @@ class Search:
                 return
 
     def _keep(
-        self, epsilon: float, candidate: Candidate, proof: str, frozen: bool = False
+        self,
+        epsilon: float,
+        candidate: Candidate,
+        proof: str,
+        frozen: bool = False,
     ) -> None:
         if epsilon > self.best.epsilon:
             refuted = epsilon > self.claim.epsilon * (1 + SLACK * frozen)
-            self.best = AuditVerdict(refuted, epsilon, candidate.pair, proof, frozen)
+            self.best = AuditVerdict(
+                refuted, epsilon, candidate.pair, proof, frozen
+            )
 
     # --- counting ---------------------------------------------------------------------
 
@@ -410,7 +466,9 @@ class Search:
         """Rounds that show, and prove, an event which is certain on one side."""
         level = self._level(self.tests + 1) / 2
         chance = 1 / (1 + math.exp(-self.claim.epsilon))
-        return BRIEF, math.ceil(RUNS_FACTOR * math.log(level) / math.log(chance)) + 1
+        return BRIEF, math.ceil(
+            RUNS_FACTOR * math.log(level) / math.log(chance)
+        ) + 1
 
     def _count_clear(self, candidates: list[Candidate]) -> None:
         """Prove events that are certain on one side, or never come there."""
@@ -475,8 +533,12 @@ class Search:
         for _ in range(0, trials, CHUNK):
             if self._gone() >= self.end:
                 break
-            first.append(self._outputs(candidate.pair.first, self._seeds(CHUNK))[0])
-            second.append(self._outputs(candidate.pair.second, self._seeds(CHUNK))[0])
+            first.append(
+                self._outputs(candidate.pair.first, self._seeds(CHUNK))[0]
+            )
+            second.append(
+                self._outputs(candidate.pair.second, self._seeds(CHUNK))[0]
+            )
         fresh = np.concatenate(first), np.concatenate(second)
         bound = proofs.judge(event, *fresh, level, delta)
         self._keep(bound.epsilon, candidate, bound.text)
@@ -494,16 +556,22 @@ class Search:
         self.tests += 1
         one, two = (side[-1] for side in candidate.sides)
         bound = proofs.judge(event, one, two, self._level(self.tests), delta)
-        candidate.score = proofs.judge(event, one, two, RANKING_LEVEL, delta).epsilon
+        candidate.score = proofs.judge(
+            event, one, two, RANKING_LEVEL, delta
+        ).epsilon
         self._keep(bound.epsilon, candidate, bound.text)
 
     def _more(self, candidate: Candidate, count: int) -> None:
         pair = candidate.pair
-        for data, kept in zip((pair.first, pair.second), candidate.sides, strict=True):
+        for data, kept in zip(
+            (pair.first, pair.second), candidate.sides, strict=True
+        ):
             kept.append(self._outputs(data, self._seeds(count))[0])
 
 
-def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.OutputEvent:
+def _exception(
+    candidate: Candidate, one: Array, two: Array
+) -> proofs.OutputEvent:
     """The event that a pair raises: all numbers are missing then."""
 
     def is_bare(outputs: Array) -> Array:
@@ -511,7 +579,9 @@ def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.OutputEve
         return np.asarray(np.isnan(outputs).all(axis=1))
 
     swapped = bool(is_bare(two).sum() > is_bare(one).sum())
-    return proofs.OutputEvent(f"it raises {candidate.raised}", is_bare, 1.0, swapped)
+    return proofs.OutputEvent(
+        f"it raises {candidate.raised}", is_bare, 1.0, swapped
+    )
 
 
 # --- rank of a pair under frozen noise ------------------------------------------------

@@ -139,7 +139,9 @@ class Counts:
         self.right += right
 
 
-def _verdict(counts: Counts, claim: PrivacyClaim, target: AuditedFit) -> AuditVerdict:
+def _verdict(
+    counts: Counts, claim: PrivacyClaim, target: AuditedFit
+) -> AuditVerdict:
     """What the counts prove."""
     level = 1 - claim.confidence
     epsilon = called_epsilon(
@@ -172,7 +174,9 @@ def _run(
     places = np.arange(n) % p
     X[np.arange(n), places] = np.where(coins > 0, ends[1], ends[0])
     label = max(domain.y) if domain.y else 1.0
-    run = target(AuditData(X, np.full(n, label)), int(rng.integers(2**32)), (), False)
+    run = target(
+        AuditData(X, np.full(n, label)), int(rng.integers(2**32)), (), False
+    )
     if run.raised:
         raise CannotAuditError(f"it raised on canaries: {run.raised}")
     if run.output.size < p:
@@ -188,7 +192,9 @@ def _called(coins: Array, scores: Array, share: float) -> tuple[int, int]:
     """Right calls and calls, of that share of the scores that is most extreme."""
     count = max(int(share * len(coins)) // 2, 1)
     order = np.argsort(scores)
-    right = int((coins[order[:count]] < 0).sum() + (coins[order[-count:]] > 0).sum())
+    right = int(
+        (coins[order[:count]] < 0).sum() + (coins[order[-count:]] > 0).sum()
+    )
     return right, 2 * count
 
 

@@ -58,15 +58,24 @@ from dperm.privacy.noise import listening
 
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
-WEIGHTS_TOLERANCE = 1e-4  # relative, of weights whose releases agree up to rounding
+WEIGHTS_TOLERANCE = (
+    1e-4  # relative, of weights whose releases agree up to rounding
+)
 LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
 STREAM_WORDS = 4096  # of every stream, none of which may be in another one
 EXAMINED = 6  # pairs at which thresholds of selections are compared
-EXTREME_PAIRS = 3  # pairs in each position that are run after extreme histories
+EXTREME_PAIRS = (
+    3  # pairs in each position that are run after extreme histories
+)
 FITS = 2  # whole fits whose draws are compared
 READING_RUNS = 400  # runs that show how often the first step reads a record
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
-TARGETS = ((1.0, 1e-5), (3.0, 1e-5), (1.0, 1e-4), (1.0, 1e-3))  # of a calibration
+TARGETS = (
+    (1.0, 1e-5),
+    (3.0, 1e-5),
+    (1.0, 1e-4),
+    (1.0, 1e-3),
+)  # of a calibration
 LARGER_DELTA = 100 * DELTA  # at which a ledger is priced too
 AMPLE = 1e3  # noise of an extreme history, in units of its scale
 BACK = (0, 1, 2, 4, 8)  # views before the record's, at which that noise turns
@@ -114,10 +123,16 @@ class Audit:
     @cached_property
     def couplings(self) -> list[tuple[Pair, Coupling]]:
         """Couplings of all neighbours, of the first ones in both directions."""
-        neighbours = pairs(self.m, max(self.neighbours, 3 * len(self.m.positions)))
+        neighbours = pairs(
+            self.m, max(self.neighbours, 3 * len(self.m.positions))
+        )
         neighbours += [pair.reverse for pair in neighbours[:4]]
-        seeds = zip(neighbours, all_seeds(self.seed, 2, len(neighbours)), strict=True)
-        return [(pair, Replay(self.m, pair, seed).couple()) for pair, seed in seeds]
+        seeds = zip(
+            neighbours, all_seeds(self.seed, 2, len(neighbours)), strict=True
+        )
+        return [
+            (pair, Replay(self.m, pair, seed).couple()) for pair, seed in seeds
+        ]
 
     @cached_property
     def odd(self) -> list[Coupling]:
@@ -135,7 +150,9 @@ class Audit:
         examples = list[tuple[Pair, Coupling]]()
         for position in self.m.positions if self.m.far else ():
             near = [
-                coupled for coupled in self.couplings if coupled[0].position == position
+                coupled
+                for coupled in self.couplings
+                if coupled[0].position == position
             ]
             examples += near[:EXTREME_PAIRS]
         for pair, coupling in examples:
@@ -178,7 +195,9 @@ class Audit:
     def sensitivity(self) -> CheckResult:
         """No neighbour needs the noise moved beyond what the ledger states."""
         worst = max(self.shifts, key=lambda shift: shift.ratio, default=None)
-        if worst is None or not any(shift.size > SAME for shift in self.shifts):
+        if worst is None or not any(
+            shift.size > SAME for shift in self.shifts
+        ):
             return CheckResult("sensitivity", 0.0, 1.0, True, BLIND)
         note = f"{type(worst.event).__name__}, release {worst.step + 1}"
         caught = worst.ratio > 1 + ROUNDING
@@ -193,11 +212,16 @@ class Audit:
             if coupling.other:
                 count += 1
                 worst = max(
-                    worst, _apart(coupling.seen.weights, coupling.other.weights)
+                    worst,
+                    _apart(coupling.seen.weights, coupling.other.weights),
                 )
         note = f"{count} runs repeated"
         return CheckResult(
-            "published", worst, WEIGHTS_TOLERANCE, not worst <= WEIGHTS_TOLERANCE, note
+            "published",
+            worst,
+            WEIGHTS_TOLERANCE,
+            not worst <= WEIGHTS_TOLERANCE,
+            note,
         )
 
     def count(self) -> CheckResult:
@@ -209,7 +233,12 @@ class Audit:
         m = self.m
         plain = self.plain
         claimed = _counted(
-            (event, event.selections if isinstance(event, NoisyMax) else event.count)
+            (
+                event,
+                event.selections
+                if isinstance(event, NoisyMax)
+                else event.count,
+            )
             for event in m.ledger.events
         )
         many = any(isinstance(event, TopK) for event in m.selections)
@@ -223,19 +252,26 @@ class Audit:
                 size = draw.unit.size if draw.law == "laplace" else 1
                 counts[draw.law] = 1 if m.parallel else counts[draw.law] + size
         for _, coupling in self.couplings:
-            counts |= _counted((shift.event, shift.moved) for shift in coupling.shifts)
+            counts |= _counted(
+                (shift.event, shift.moved) for shift in coupling.shifts
+            )
         shares = [
             counts[law] / claimed[law] if claimed[law] else math.inf
             for law in counts
             if counts[law]
         ]
         worst = max(shares, default=0.0)
-        notes = [f"{law} {counts[law]} of {claimed[law]}" for law in sorted(counts)]
+        notes = [
+            f"{law} {counts[law]} of {claimed[law]}" for law in sorted(counts)
+        ]
         return CheckResult("count", worst, 1.0, worst > 1, ", ".join(notes))
 
     def noise(self) -> CheckResult:
         """Draws follow their law, are independent, and none recurs."""
-        runs = [self.m.run(self.m.base, s) for s in all_seeds(self.seed, 1, self.runs)]
+        runs = [
+            self.m.run(self.m.base, s)
+            for s in all_seeds(self.seed, 1, self.runs)
+        ]
         draws: list[Draw] = []
         for run in runs:
             draws += run.draws
@@ -243,10 +279,18 @@ class Audit:
             return CheckResult("noise", 0.0, LEVEL, True, "no noise is drawn")
         sizes = np.abs(np.concatenate([draw.unit.ravel() for draw in draws]))
         if len(np.unique(sizes)) < sizes.size:
-            return CheckResult("noise", 0.0, LEVEL, True, "the same noise comes again")
+            return CheckResult(
+                "noise", 0.0, LEVEL, True, "the same noise comes again"
+            )
         tests = {"dependence": dependence(runs)}
-        for law_and_order in sorted({(draw.law, draw.order) for draw in draws}):
-            mine = [draw for draw in draws if (draw.law, draw.order) == law_and_order]
+        for law_and_order in sorted(
+            {(draw.law, draw.order) for draw in draws}
+        ):
+            mine = [
+                draw
+                for draw in draws
+                if (draw.law, draw.order) == law_and_order
+            ]
             tests[f"law of {law_and_order[0]}"] = law(mine)
         if all(isinstance(e, SampledGaussian) for e in self.m.ledger.events):
             tests["sampling rate"] = self._rate()
@@ -260,7 +304,9 @@ class Audit:
         pair, _ = self.couplings[0]
         plain = self.plain
         assert isinstance(event, SampledGaussian)
-        first_noisy = next(t for t in range(len(plain.views)) if plain.behind(t))
+        first_noisy = next(
+            t for t in range(len(plain.views)) if plain.behind(t)
+        )
         read = 0
         seeds = all_seeds(self.seed, 3, READING_RUNS)
         for seed in seeds:
@@ -268,9 +314,13 @@ class Audit:
             base_run = self.m.run(pair.first, *arguments)
             other_run = self.m.run(pair.second, *arguments)
             read += bool(
-                (base_run.views[first_noisy] != other_run.views[first_noisy]).any()
+                (
+                    base_run.views[first_noisy] != other_run.views[first_noisy]
+                ).any()
             )
-        return float(stats.binomtest(read, len(seeds), event.sampling_rate).pvalue)
+        return float(
+            stats.binomtest(read, len(seeds), event.sampling_rate).pvalue
+        )
 
     def streams(self) -> CheckResult:
         """Sampling and noise share nothing, and the tap records all noise.
@@ -298,22 +348,29 @@ class Audit:
             run = m.begin(m.base, seeded(s))
             m.end(run)
             ends = np.ravel(m.published(run))
-        near = np.allclose(ends, plain.weights, rtol=1e-6, atol=1e-9, equal_nan=True)
+        near = np.allclose(
+            ends, plain.weights, rtol=1e-6, atol=1e-9, equal_nan=True
+        )
         wrong = {
-            "streams have common numbers": len(np.unique(words)) < np.size(words),
+            "streams have common numbers": len(np.unique(words))
+            < np.size(words),
             "a random number is not recorded": _differ(views, other_views),
             "sampling moves the noise": any(moves),
             "steps taken together end elsewhere": not near,
         }
         faults = [name for name, is_so in wrong.items() if is_so]
-        return CheckResult("streams", len(faults), 0.0, bool(faults), "; ".join(faults))
+        return CheckResult(
+            "streams", len(faults), 0.0, bool(faults), "; ".join(faults)
+        )
 
     def epsilon(self) -> CheckResult:
         """Accountants agree, and the worst pair costs no more than the ledger says."""
         m = self.m
         ours = self.m.true
         if not math.isfinite(ours):
-            return CheckResult("epsilon", self.lower, ours, False, "no bound is stated")
+            return CheckResult(
+                "epsilon", self.lower, ours, False, "no bound is stated"
+            )
         wrong = []
         for ledger, delta in (
             (m.ledger, DELTA),
@@ -323,12 +380,18 @@ class Audit:
             price = true_epsilon(ledger, delta)
             low, high = costs.ledger_bounds(ledger, delta)
             if not low * (1 - GRID) <= price <= high * (1 + GRID):
-                wrong.append(f"priced at {price:.4g}, not {low:.4g} to {high:.4g}")
+                wrong.append(
+                    f"priced at {price:.4g}, not {low:.4g} to {high:.4g}"
+                )
         if self.lower > ours * (1 + GRID):
             wrong.append("a pair costs more")
         if m.calibration == TIGHT and m.claimed > m.epsilon * (1 + GRID):
-            wrong.append(f"claimed {m.claimed:.4g}, {m.epsilon:g} was asked for")
-        return CheckResult("epsilon", self.lower, ours, bool(wrong), "; ".join(wrong))
+            wrong.append(
+                f"claimed {m.claimed:.4g}, {m.epsilon:g} was asked for"
+            )
+        return CheckResult(
+            "epsilon", self.lower, ours, bool(wrong), "; ".join(wrong)
+        )
 
     def target(self) -> CheckResult:
         """Other targets have other noise, and every ledger keeps to its own target."""
@@ -337,7 +400,9 @@ class Audit:
         if m.whole is not None:
             calibrated = self._fitted_ledger
         if calibrated is None:
-            return CheckResult("target", 0.0, 1.0, False, "nothing is calibrated")
+            return CheckResult(
+                "target", 0.0, 1.0, False, "nothing is calibrated"
+            )
         targets = (*TARGETS, TARGETS[0])  # the first one again
         ledgers = [calibrated(*target) for target in targets]
         wrong = []
@@ -349,7 +414,9 @@ class Audit:
             price = max(low, fresh_epsilon(ledger, delta))
             worst = max(worst, price / epsilon)
             if price > epsilon * (1 + GRID):
-                wrong.append(f"{price:.4g} at delta {delta:g}, {epsilon:g} was asked")
+                wrong.append(
+                    f"{price:.4g} at delta {delta:g}, {epsilon:g} was asked"
+                )
         *different, repeated = ledgers
         if len(set(different)) < len(different):
             wrong.append("two targets have the same noise")
@@ -362,7 +429,9 @@ class Audit:
         fitted = self.m.whole
         assert fitted is not None
         with quiet():
-            return fitted.ledger(fitted.fit(fitted.many, epsilon, delta, self.seed + 1))
+            return fitted.ledger(
+                fitted.fit(fitted.many, epsilon, delta, self.seed + 1)
+            )
 
     def parts(self) -> CheckResult:
         """No number is drawn twice, in one fit or in two; a budget counts both."""
@@ -382,19 +451,27 @@ class Audit:
                 ledgers = [fitted.ledger(fit) for fit in sums.fits]
                 low = sum(costs.ledger_bounds(ledger)[0] for ledger in ledgers)
                 if low > sums.epsilon * (1 + GRID):
-                    wrong.append(f"a budget counts {sums.epsilon:.4g} of {low:.4g}")
+                    wrong.append(
+                        f"a budget counts {sums.epsilon:.4g} of {low:.4g}"
+                    )
                 if sums.delta < len(ledgers) * DELTA * (1 - GRID):
-                    wrong.append(f"a budget counts a delta of {sums.delta:.4g}")
+                    wrong.append(
+                        f"a budget counts a delta of {sums.delta:.4g}"
+                    )
                 if not sums.is_kept:
                     wrong.append("a budget lets the same noise come again")
         drawn = [np.abs(draw.unit.ravel()) for draw in tap.draws]
         numbers = np.concatenate(drawn) if drawn else np.empty(0)
         again = numbers.size - len(np.unique(numbers))
         if again:
-            wrong.append(f"{again} of {numbers.size} numbers were drawn before")
+            wrong.append(
+                f"{again} of {numbers.size} numbers were drawn before"
+            )
         if not numbers.size:
             wrong.append("no noise is drawn")
-        return CheckResult("parts", float(again), 0.0, bool(wrong), "; ".join(wrong))
+        return CheckResult(
+            "parts", float(again), 0.0, bool(wrong), "; ".join(wrong)
+        )
 
     def told(self) -> CheckResult:
         """With the same releases a fit of a neighbour tells the same, in every way."""
@@ -435,16 +512,22 @@ class Audit:
             """How far a pair moves releases that a lower bound counts."""
             replay = Replay(self.m, pair, self.seed)
             _, end = costs.decided(replay, coupling.seen)
-            return round(sum(s.size**2 for s in coupling.shifts if s.step < end), 9)
+            return round(
+                sum(s.size**2 for s in coupling.shifts if s.step < end), 9
+            )
 
         able = [
             coupled
             for coupled in self.couplings
             if coupled[0].alike or not self.m.hidden
         ]
-        ranked = sorted(able, key=lambda coupled: -moved(*coupled))[:BOUNDED_PAIRS]
+        ranked = sorted(able, key=lambda coupled: -moved(*coupled))[
+            :BOUNDED_PAIRS
+        ]
         seeds = all_seeds(self.seed, 5, HISTORIES)
-        epsilons = (costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
+        epsilons = (
+            costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked
+        )
         return max(epsilons, default=0.0)
 
     def findings(self) -> Iterator[CheckResult]:
@@ -492,7 +575,9 @@ def outcome(fit: Callable[[], Any]) -> dict[str, bytes]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-    traces["warnings"] = "\n".join(str(warning.message) for warning in caught).encode()
+    traces["warnings"] = "\n".join(
+        str(warning.message) for warning in caught
+    ).encode()
     traces["output"] = stream.getvalue().encode()
     return traces
 
@@ -515,8 +600,12 @@ def _counted(releases: Iterable[tuple[Event, int]]) -> Counter[str]:
     """Numbers of releases by their noise."""
     counts: Counter[str] = Counter()
     for event, many in releases:
-        laws = (law for law, hidden in HIDES.items() if isinstance(event, hidden))
-        noise_law = CHOICES if isinstance(event, NoisyMax) else next(laws, "unknown")
+        laws = (
+            law for law, hidden in HIDES.items() if isinstance(event, hidden)
+        )
+        noise_law = (
+            CHOICES if isinstance(event, NoisyMax) else next(laws, "unknown")
+        )
         counts[noise_law] += many
     return counts
 
@@ -526,7 +615,9 @@ def _apart(base: Array, other: Array) -> float:
     if np.array_equal(base, other, equal_nan=True):
         return 0.0
     with np.errstate(all="ignore"):
-        difference = np.abs(base - other).max() / np.abs(base).max(initial=1e-300)
+        difference = np.abs(base - other).max() / np.abs(base).max(
+            initial=1e-300
+        )
     return float(np.nan_to_num(difference, nan=np.inf))
 
 
@@ -558,7 +649,9 @@ def law(draws: list[Draw]) -> float:
     columns = range(d) if d > 1 else ()
     for j in columns:
         tests.append(stats.kstest(powers[:, j] / sizes, share.cdf).pvalue)
-        tests.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
+        tests.append(
+            stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue
+        )
     return float(min(min(tests) * len(tests), 1.0))
 
 

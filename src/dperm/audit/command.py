@@ -31,7 +31,9 @@ from dperm.audit.functions import (
 )
 from dperm.privacy.accountants.tight import gaussian_epsilon
 
-PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
+PLACE = re.compile(
+    r"[\w./-]+:[A-Za-z_][\w.]*"
+)  # module:function or path.py:function
 NOT_REFUTED = 0  # exit codes
 REFUTED = 1
 REFUSED = 2
@@ -60,21 +62,43 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     level = _between(float, 0.5, 1)
     add("function", type=_place, help="module:function or path.py:function")
     add("--epsilon", type=above, required=True, help="what it claims, above 0")
-    add("--delta", type=below, default=0.0, help="what it claims, from 0; default 0")
-    add("--n", type=_between(int, 1, MAX_SIZE), default=8, help="records; default 8")
+    add(
+        "--delta",
+        type=below,
+        default=0.0,
+        help="what it claims, from 0; default 0",
+    )
+    add(
+        "--n",
+        type=_between(int, 1, MAX_SIZE),
+        default=8,
+        help="records; default 8",
+    )
     add("--p", type=size, default=2, help="features; default 2")
     text = "features that it assumes: -B to B; none given: any number"
     add("--x-bound", type=_range, metavar=ends, help=text)
     add("--y-bound", type=_range, metavar=ends, help="labels that it assumes")
-    which = "norm of a record's features that B bounds; default linf, each feature"
+    which = (
+        "norm of a record's features that B bounds; default linf, each feature"
+    )
     add("--norm", choices=sorted(NORMS), default="linf", help=which)
     few = "draw M records by coins and tell the coins from few runs, for slow training"
-    add("--canaries", type=_between(int, 1, MOST_CANARIES), metavar="M", help=few)
+    add(
+        "--canaries",
+        type=_between(int, 1, MOST_CANARIES),
+        metavar="M",
+        help=few,
+    )
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
     add("--seconds", type=above, default=45.0, help="of CPU; default 45")
     gaussian = "the claim is that of Gaussian noise, which bounds what counts may show"
     add("--gaussian", action="store_true", help=gaussian)
-    add("--confidence", type=level, default=0.999, help="of a refutation; 0.999")
+    add(
+        "--confidence",
+        type=level,
+        default=0.999,
+        help="of a refutation; 0.999",
+    )
     seeds = _between(int, -1, 2**62)
     add("--seed", type=seeds, default=0, help="of the audit; default 0")
     add("--json", action="store_true", help="print the verdict as JSON")
@@ -128,10 +152,19 @@ def main(options: argparse.Namespace) -> None:
             n = options.canaries
             p = max(options.canaries, options.p)
         if options.gaussian and not options.delta:
-            raise CannotAuditError("--gaussian: expected --delta with it, above 0")
+            raise CannotAuditError(
+                "--gaussian: expected --delta with it, above 0"
+            )
         if options.norm != "linf" and options.x_bound is None:
-            raise CannotAuditError(f"--norm {options.norm}: expected --x-bound with it")
-        bounds = (options.x_bound, options.norm, options.y_bound, options.relation)
+            raise CannotAuditError(
+                f"--norm {options.norm}: expected --x-bound with it"
+            )
+        bounds = (
+            options.x_bound,
+            options.norm,
+            options.y_bound,
+            options.relation,
+        )
         domain = Domain(n, p, *bounds)
         verdict = in_time(options.function, claim, domain, options.seed)
         name = re.sub(r"[^\w.]+", "-", options.function).strip("-.")
@@ -163,7 +196,9 @@ def in_time(
     """
     ours, theirs = multiprocessing.Pipe(duplex=False)
     arguments = (theirs, function, claim, domain, seed)
-    process = multiprocessing.Process(target=_audited, args=arguments)  # may fork too
+    process = multiprocessing.Process(
+        target=_audited, args=arguments
+    )  # may fork too
     limit = PATIENCE * claim.seconds
     end = time.monotonic() + limit + GRACE
     so_far = None
@@ -181,7 +216,9 @@ def in_time(
             line = f"  {spent}, {so_far.runs} runs: {proved}"
             print(line, file=sys.stderr, flush=True)
     except EOFError:
-        raise CannotAuditError(f"{function}: it ended its own process") from None
+        raise CannotAuditError(
+            f"{function}: it ended its own process"
+        ) from None
     finally:
         process.kill()
         process.join()
@@ -193,7 +230,11 @@ def in_time(
 
 
 def _audited(
-    pipe: Connection, function: str, claim: PrivacyClaim, domain: Domain, seed: int
+    pipe: Connection,
+    function: str,
+    claim: PrivacyClaim,
+    domain: Domain,
+    seed: int,
 ) -> None:
     """Send verdicts so far and the last one, or why there is none."""
 
@@ -226,7 +267,9 @@ def verdict_text(
         method = "by frozen noise: the output is affine in it, checked on fresh draws"
     outcome = "REFUTED" if verdict.refuted else "not refuted"
     delta = f"at delta {claim.delta:g}"
-    headline = f"{outcome}: {function}, claimed epsilon {claim.epsilon:g} {delta}"
+    headline = (
+        f"{outcome}: {function}, claimed epsilon {claim.epsilon:g} {delta}"
+    )
     if not verdict.replayed:
         headline += f"; {COUNTED_ONLY}"
     lines = [
@@ -236,11 +279,15 @@ def verdict_text(
     ]
     if verdict.pair is not None:
         size = f"n = {domain.n}, p = {domain.p}"
-        lines.append(f"  neighbours: {verdict.pair.text} ({size}), in {folder}")
+        lines.append(
+            f"  neighbours: {verdict.pair.text} ({size}), in {folder}"
+        )
     if verdict.mu > 0 and not verdict.frozen:
         lines.append(f"  trade-off: {trade_off_text(claim, verdict)}")
     lines += [f"  note: {note}" for note in verdict.notes]
-    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of CPU")
+    lines.append(
+        f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of CPU"
+    )
     return "\n".join(lines)
 
 
@@ -254,7 +301,9 @@ def as_json(
         "claimed_epsilon": claim.epsilon,
         "delta": claim.delta,
         "confidence": claim.confidence,
-        "proved_epsilon": verdict.epsilon if math.isfinite(verdict.epsilon) else None,
+        "proved_epsilon": verdict.epsilon
+        if math.isfinite(verdict.epsilon)
+        else None,
         "is_infinite": math.isinf(verdict.epsilon),
         "is_frozen": verdict.frozen,
         "proof": verdict.proof,
@@ -272,7 +321,9 @@ def trade_off_text(claim: PrivacyClaim, verdict: AuditVerdict) -> str:
     text = f"that of no Gaussian noise of mu below {verdict.mu:.4g}"
     if claim.delta:
         cost = gaussian_epsilon(verdict.mu, claim.delta)
-        text += f"; if its noise is Gaussian (--gaussian), epsilon >= {cost:.4g}"
+        text += (
+            f"; if its noise is Gaussian (--gaussian), epsilon >= {cost:.4g}"
+        )
     return text
 
 
@@ -287,9 +338,14 @@ def save(folder: Path, verdict: AuditVerdict, text: str) -> None:
     verdict_file.write_text(f"{command}\n{text}\n", encoding="utf-8")
     if verdict.pair is None:
         return
-    for name, records in (("D", verdict.pair.first), ("D_prime", verdict.pair.second)):
+    for name, records in (
+        ("D", verdict.pair.first),
+        ("D_prime", verdict.pair.second),
+    ):
         names = [f"x{j + 1}" for j in range(records.X.shape[1])]
         header = ",".join([*names, "y"])
-        rows = np.column_stack([records.X, records.y])  # of which 17 digits tell all
+        rows = np.column_stack(
+            [records.X, records.y]
+        )  # of which 17 digits tell all
         path = folder / f"{name}.csv"
         np.savetxt(path, rows, "%.17g", ",", header=header, comments="")

@@ -15,7 +15,13 @@ import numpy as np
 
 from dperm.audit.mechanism import DELTA, Mechanism, Pair, Transcript
 from dperm.audit.replay import SAME, Replay, Shift
-from dperm.privacy.events import Event, Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.events import (
+    Event,
+    Gaussian,
+    Laplace,
+    Ledger,
+    SampledGaussian,
+)
 from dperm.privacy.mechanisms.noisy_max import NoisyMax
 from dperm.privacy.mechanisms.perturbed_objective import PerturbedObjective
 
@@ -42,13 +48,20 @@ def composed(
 
     counts = Counter(releases)
     plain = [
-        release for release in counts if release.law == "gaussian" and release.rate == 1
+        release
+        for release in counts
+        if release.law == "gaussian" and release.rate == 1
     ]
-    mu = math.sqrt(sum(counts.pop(release) * release.size**2 for release in plain))
+    mu = math.sqrt(
+        sum(counts.pop(release) * release.size**2 for release in plain)
+    )
     if not counts:
         return float(get_epsilon_gaussian(1 / mu, delta)) if mu else 0.0
     interval = max(_GRID, 8 * max(release.size for release in counts) / _SHARE)
-    grid = {"pessimistic_estimate": up, "value_discretization_interval": interval}
+    grid = {
+        "pessimistic_estimate": up,
+        "value_discretization_interval": interval,
+    }
     dots = {"use_connect_dots": up, **grid}
 
     def distribution(release: PairRelease) -> Any:
@@ -192,7 +205,9 @@ def _least(shifts: Sequence[Shift]) -> Iterator[PairRelease]:
     size = min(shift.size for shift in shifts)
     if isinstance(event, Laplace):  # its numbers have independent noise
         units = np.min([np.abs(shift.units) for shift in shifts], axis=0)
-        yield from (PairRelease("laplace", float(unit)) for unit in units[units > SAME])
+        yield from (
+            PairRelease("laplace", float(unit)) for unit in units[units > SAME]
+        )
     elif isinstance(event, SampledGaussian):
         yield PairRelease("gaussian", size, event.sampling_rate)
     elif isinstance(event, Gaussian | PerturbedObjective) or (

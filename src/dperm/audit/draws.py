@@ -45,14 +45,18 @@ class RecordedRun:
     script: Sequence[Array] = ()
     draws: list[Draw] = field(default_factory=list)
     is_kept: bool = True  #: whether draws are recorded
-    others: set[str] = field(default_factory=set)  #: randomness without a record
+    others: set[str] = field(
+        default_factory=set
+    )  #: randomness without a record
     unseeded: int = 0  #: generators that were requested without a seed
     replayed: int = 0  #: draws whose numbers were those of the script
     output: Array = field(default_factory=lambda: np.empty(0))  #: shape (k,)
     raised: str = ""  #: the exception in words; the output is empty then
     legacy: bool = False  #: whether numpy's own generator has this run's seed
     python: bool = False  #: whether that of ``random`` has it
-    system: np.random.Generator | None = None  #: in place of the system's numbers
+    system: np.random.Generator | None = (
+        None  #: in place of the system's numbers
+    )
 
     def noise(self, law: str, unit: Any, loc: Any, scale: Any) -> Any:
         """Record a draw and return it, with the script's numbers where they fit."""
@@ -79,7 +83,9 @@ _current_run = RecordedRun()  # of the current run
 _restarts: list[Callable[[list[int]], Any]] = []
 
 
-def begin(seed: int, script: Sequence[Array] = (), is_kept: bool = True) -> RecordedRun:
+def begin(
+    seed: int, script: Sequence[Array] = (), is_kept: bool = True
+) -> RecordedRun:
     """Start a run: all generators that outlive it start again from the seed."""
     global _current_run
     _current_run = RecordedRun(seed, script, is_kept=is_kept)
@@ -104,7 +110,9 @@ class MixedSeed(ISpawnableSeedSequence):
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
         """State of that many words."""
         if n_words > STATE_WORDS or self.entropy >= 2**63:
-            return np.random.SeedSequence(self.entropy).generate_state(n_words, dtype)
+            return np.random.SeedSequence(self.entropy).generate_state(
+                n_words, dtype
+            )
         state = int(self.entropy) * STATE_WORDS
         words = []
         for _ in range(n_words):
@@ -139,7 +147,9 @@ class _RecordedDraws:
         unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
         return _current_run.noise("exponential", unit, 0.0, scale)
 
-    def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
+    def standard_exponential(
+        self, size: Any = None, *_: Any, **__: Any
+    ) -> Any:
         """Draw by ``exponential``."""
         return self.exponential(size=size)
 
@@ -161,7 +171,9 @@ def _shape(size: Any, *parameters: Any) -> Any:
 
 
 def _located(law: str) -> Callable[..., Any]:
-    def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+    def draw(
+        self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None
+    ) -> Any:
         """Draw in units of the scale, and record it."""
         _ready(self)
         unit = getattr(super(_RecordedDraws, self), law)(
@@ -187,7 +199,9 @@ _LEGACY_STATE = ("seed", "get_state", "set_state")
 for _name in ("normal", "laplace", "logistic", "gumbel"):
     setattr(_RecordedDraws, _name, _located(_name))
 for _name in {*dir(np.random.Generator), *dir(np.random.RandomState)}:
-    is_draw = _name not in (*_STATE, *_LEGACY_STATE) and not _name.startswith("_")
+    is_draw = _name not in (*_STATE, *_LEGACY_STATE) and not _name.startswith(
+        "_"
+    )
     if is_draw and not hasattr(_RecordedDraws, _name):
         setattr(_RecordedDraws, _name, _not_replayed(_name))
 
@@ -203,7 +217,9 @@ class RandomState(_RecordedDraws, np.random.RandomState):
         if isinstance(seed, np.random.BitGenerator):
             super().__init__(seed)
             return
-        bits = np.random.MT19937(0)  # numpy would ask the system for a seed first
+        bits = np.random.MT19937(
+            0
+        )  # numpy would ask the system for a seed first
         bits._legacy_seeding(_current_run.fresh() if seed is None else seed)  # type: ignore[attr-defined]
         super().__init__(bits)
 
@@ -234,7 +250,9 @@ def default_rng(seed: Any = None) -> Any:
     if type(seed) is int and seed >= 0:
         state: Any = MixedSeed(seed)
         return Generator(np.random.PCG64(state))
-    return Generator(np.random.PCG64(_current_run.fresh() if seed is None else seed))
+    return Generator(
+        np.random.PCG64(_current_run.fresh() if seed is None else seed)
+    )
 
 
 _numpy_global = RandomState(0)  # behind np.random.normal and similar functions
@@ -336,7 +354,9 @@ class Replacements:
         self.originals.append(original)
         self.ours[id(original)] = ours
 
-    def _add_methods(self, names: dict[str, Any], owner: Any, ours: Any) -> None:
+    def _add_methods(
+        self, names: dict[str, Any], owner: Any, ours: Any
+    ) -> None:
         for name, bound in names.items():
             if getattr(bound, "__self__", None) is owner:
                 self._add(bound, getattr(ours, name))
@@ -355,7 +375,9 @@ class Replacements:
         elif generator_type is random.Random:
             generator = Mersenne(0)
             self._add(original, generator)
-            self.restarts[id(original)] = lambda seed: generator.seed(str(seed))
+            self.restarts[id(original)] = lambda seed: generator.seed(
+                str(seed)
+            )
 
     def __contains__(self, bound: Any) -> bool:
         return id(bound) in self.ours
@@ -389,7 +411,9 @@ def _replaced(replacements: Replacements) -> Iterator[Undo]:
         yield from _in_mapping(names, replacements)
     for holder in gc.get_objects():
         # the type alone is asked: an object may run code of its own for its class
-        if issubclass(type(holder), type) and not _is_untouched(holder.__module__):
+        if issubclass(type(holder), type) and not _is_untouched(
+            holder.__module__
+        ):
             yield from _in_attributes(holder, dict(vars(holder)), replacements)
     own_ids = {
         id(replacements.originals),
@@ -406,9 +430,14 @@ def _replaced(replacements: Replacements) -> Iterator[Undo]:
             yield from _in_holder(holder, replacements)
     tuple_ids = {*map(id, tuples)}
     for holder in gc.get_referrers(*tuples):
-        if isinstance(holder, FunctionType) and id(holder.__defaults__) in tuple_ids:
+        if (
+            isinstance(holder, FunctionType)
+            and id(holder.__defaults__) in tuple_ids
+        ):
             yield from _in_defaults(holder, replacements)
-        elif isinstance(holder, dict) and not _is_untouched(holder.get("__name__")):
+        elif isinstance(holder, dict) and not _is_untouched(
+            holder.get("__name__")
+        ):
             for key, defaults in list(holder.items()):
                 if id(defaults) in tuple_ids and type(defaults) is tuple:
                     holder[key] = tuple(map(replacements.take, defaults))
@@ -428,7 +457,9 @@ def _in_holder(holder: Any, replacements: Replacements) -> Iterator[Undo]:
             yield from _in_attributes(holder, cell, replacements)
     elif isinstance(holder, functools.partial):
         yield from _in_partial(holder, replacements)
-    elif not isinstance(holder, type) and not _is_untouched(type(holder).__module__):
+    elif not isinstance(holder, type) and not _is_untouched(
+        type(holder).__module__
+    ):
         yield from _in_attributes(holder, _attributes(holder), replacements)
 
 
@@ -450,7 +481,9 @@ def _in_mapping(names: Any, replacements: Replacements) -> Iterator[Undo]:
             yield functools.partial(names.__setitem__, key, bound)
 
 
-def _in_list(bound_list: list[Any], replacements: Replacements) -> Iterator[Undo]:
+def _in_list(
+    bound_list: list[Any], replacements: Replacements
+) -> Iterator[Undo]:
     for place, bound in enumerate(bound_list):
         if bound in replacements:
             bound_list[place] = replacements.take(bound)
@@ -468,14 +501,19 @@ def _in_attributes(
         replacement = replacements.take(plain)
         if is_static:
             replacement = staticmethod(replacement)
-        for assign in (setattr, object.__setattr__):  # the second for frozen objects
+        for assign in (
+            setattr,
+            object.__setattr__,
+        ):  # the second for frozen objects
             with suppress(AttributeError, TypeError):
                 assign(holder, name, replacement)
                 yield functools.partial(assign, holder, name, bound)
                 break
 
 
-def _in_defaults(function: FunctionType, replacements: Replacements) -> Iterator[Undo]:
+def _in_defaults(
+    function: FunctionType, replacements: Replacements
+) -> Iterator[Undo]:
     defaults = function.__defaults__ or ()
     function.__defaults__ = tuple(map(replacements.take, defaults))
     yield functools.partial(setattr, function, "__defaults__", defaults)
@@ -484,9 +522,13 @@ def _in_defaults(function: FunctionType, replacements: Replacements) -> Iterator
 def _in_partial(call: Any, replacements: Replacements) -> Iterator[Undo]:
     state: Any = call.__reduce__()[2]
     function, args, keywords, attributes = state
-    keywords = {key: replacements.take(argument) for key, argument in keywords.items()}
+    keywords = {
+        key: replacements.take(argument) for key, argument in keywords.items()
+    }
     args = tuple(map(replacements.take, args))
-    call.__setstate__((replacements.take(function), args, keywords, attributes))
+    call.__setstate__(
+        (replacements.take(function), args, keywords, attributes)
+    )
     yield functools.partial(call.__setstate__, state)
 
 

@@ -45,8 +45,13 @@ COMPANIES = (  # sizes of features and labels of the records next to an extreme 
 )
 SMALL_SIZE = 1e-3  # size of a small record, relative to the bound
 PRINTED_FEATURES = 4  # features of a record that are printed
-GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
-PATIENCE = 4.0  # times the CPU seconds of an audit, after which the clock ends it
+GENERATORS = (
+    "rng",
+    "generator",
+)  # names of a third parameter that wants a generator
+PATIENCE = (
+    4.0  # times the CPU seconds of an audit, after which the clock ends it
+)
 
 
 class TimeUpError(Exception):
@@ -72,7 +77,9 @@ class Neighbours:
     def largest(self) -> float:
         """Size of the largest number; NaN if any number is."""
         parts = (
-            part for data in (self.first, self.second) for part in (data.X, data.y)
+            part
+            for data in (self.first, self.second)
+            for part in (data.X, data.y)
         )
         return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
 
@@ -124,7 +131,9 @@ class Domain:
                 both = both if self.relation == "replace" else both[::-1]
                 pairs.append(self._pair(base, 0, *both))
         huge = [
-            pair for pair in self._in_turn((OVERFLOWING,), rng) if pair.largest > 1e6
+            pair
+            for pair in self._in_turn((OVERFLOWING,), rng)
+            if pair.largest > 1e6
         ]
         finite = [pair for pair in pairs if pair.finite]
         return finite + huge + [pair for pair in pairs if not pair.finite]
@@ -142,7 +151,10 @@ class Domain:
                 continue
             differ = (one.X != two.X).any(axis=1) | (one.y != two.y)
             place = int(np.argmax(differ))
-            rows = [(data.X[place].copy(), float(data.y[place])) for data in (one, two)]
+            rows = [
+                (data.X[place].copy(), float(data.y[place]))
+                for data in (one, two)
+            ]
             base = AuditData(one.X.copy(), one.y.copy())
             mutation = int(rng.integers(5))
             if mutation < 2:
@@ -150,7 +162,9 @@ class Domain:
             elif mutation == 2:
                 base.X[:], base.y[:] = rows[int(rng.integers(2))]
             elif mutation == 3:
-                base.X[:], base.y[:] = self._mutant(rows[int(rng.integers(2))], rng)
+                base.X[:], base.y[:] = self._mutant(
+                    rows[int(rng.integers(2))], rng
+                )
             else:
                 other = int(rng.integers(self.n))
                 base.X[other], base.y[other] = self._mutant(rows[0], rng)
@@ -185,15 +199,21 @@ class Domain:
         ]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
         some = (pair for pair in turns if pair is not None)
-        return list({(*p.first.bytes, *p.second.bytes): p for p in some}.values())
+        return list(
+            {(*p.first.bytes, *p.second.bytes): p for p in some}.values()
+        )
 
-    def _pair(self, base: AuditData, at: int, one: Row, two: Row) -> Neighbours:
+    def _pair(
+        self, base: AuditData, at: int, one: Row, two: Row
+    ) -> Neighbours:
         """Neighbours: one record in D, and another one or none in its place in D'."""
         first, place = base.replaced(at, one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
             text = f"{place}: {_said(two)} on D' in place of {_said(one)}"
             return Neighbours(first, base.replaced(at, two), text)
-        rest = AuditData(np.delete(first.X, at, axis=0), np.delete(first.y, at))
+        rest = AuditData(
+            np.delete(first.X, at, axis=0), np.delete(first.y, at)
+        )
         return Neighbours(first, rest, f"{place}: {_said(one)} not on D'")
 
     def _exchanges(self, size: float, rng: Rng) -> Iterator[tuple[Row, Row]]:
@@ -211,7 +231,10 @@ class Domain:
         yield (zero, last), (self._fit(SMALL_SIZE * loud[0][0], size), last)
         for _ in range(4):
             x, other = (self._random(size, rng) for _ in range(2))
-            yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
+            yield (
+                (x, float(rng.choice(ends))),
+                (other, float(rng.choice(ends))),
+            )
 
     def _bases(self, size: float, rng: Rng) -> Iterator[AuditData]:
         """Zeros, duplicates, two opposite halves, random records."""
@@ -263,7 +286,9 @@ class Domain:
         extreme = []
         if self.x is None:
             signs = 1.0 - 2.0 * (np.arange(self.p) % 2)
-            extreme = [np.full(self.p, number) for number in FINITE + NOT_FINITE]
+            extreme = [
+                np.full(self.p, number) for number in FINITE + NOT_FINITE
+            ]
             if self.p > 1:
                 extreme += [number * signs for number in (FINITE[0], np.inf)]
         labels = self._ends(1.0)
@@ -284,7 +309,10 @@ class Domain:
         x = np.clip(x, low, high)
         if self.x is None:
             return x
-        length, bound = np.linalg.norm(x, NORMS[self.norm]), max(abs(low), abs(high))
+        length, bound = (
+            np.linalg.norm(x, NORMS[self.norm]),
+            max(abs(low), abs(high)),
+        )
         return x * min(1.0, bound / length) if length > 0 else x
 
 
@@ -327,7 +355,9 @@ class Clock:
 
 def _cpu() -> float:
     children = os.times()
-    return time.process_time() + children.children_user + children.children_system
+    return (
+        time.process_time() + children.children_user + children.children_system
+    )
 
 
 class AuditedFit:
@@ -342,7 +372,9 @@ class AuditedFit:
 
     def __init__(self, fit: Fit):
         self.fit = fit
-        self.runs = self.replayed = 0  # and draws that were taken from a script
+        self.runs = self.replayed = (
+            0  # and draws that were taken from a script
+        )
         self.clock = Clock()
         try:
             names = list(inspect.signature(fit).parameters)
@@ -371,11 +403,15 @@ class AuditedFit:
         try:
             value = self.fit(data.X.copy(), data.y.copy(), given)
             if value is None:  # numpy would take it for NaN, on all records
-                raise CannotAuditError("the output: expected numbers, found None")
+                raise CannotAuditError(
+                    "the output: expected numbers, found None"
+                )
             run.output = numbers(value)
         except (CannotAuditError, KeyboardInterrupt):
             raise
-        except BaseException as error:  # other people's code may raise anything
+        except (
+            BaseException
+        ) as error:  # other people's code may raise anything
             run.raised = told(error)
         self.replayed += run.replayed
         return run
@@ -422,7 +458,11 @@ def numbers(value: Any) -> Array:
 
 def _of_key(key: Any) -> Any:
     """A number that tells the key of a mapping from others."""
-    return key if isinstance(key, Real) else zlib.crc32(repr(key).encode()) / 2**32
+    return (
+        key
+        if isinstance(key, Real)
+        else zlib.crc32(repr(key).encode()) / 2**32
+    )
 
 
 def load(place: str) -> Fit:
@@ -442,7 +482,9 @@ def load(place: str) -> Fit:
     for part in name.split("."):
         fit = getattr(fit, part, None)
     if not callable(fit):
-        raise CannotAuditError(f"{place}: expected a function {name} in it, found none")
+        raise CannotAuditError(
+            f"{place}: expected a function {name} in it, found none"
+        )
     return fit
 
 

@@ -29,19 +29,25 @@ class LeakError(ConfigError):
     """A solver releases more than its ledger states."""
 
 
-def refuse_leaks(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
+def refuse_leaks(
+    name: str, algorithm: str, options: Mapping[str, Any]
+) -> None:
     """Refuse a user's own solver that leaks on small data, by a LeakError.
 
     A module that states a reason in ``UNCHECKED`` runs unchecked; that is logged.
     """
-    if algorithm in registry.PLACES:  # this package's tests check its own solvers
+    if (
+        algorithm in registry.PLACES
+    ):  # this package's tests check its own solvers
         return
     unchecked = getattr(registry.load(algorithm), "UNCHECKED", "")
     if unchecked:
         log.warning("solver %s is not held to its ledger: %s", name, unchecked)
         return
     try:
-        leak = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
+        leak = _leak(
+            name, algorithm, json.dumps(dict(options), sort_keys=True)
+        )
     except (AttributeError, TypeError) as error:  # as of a ledger that is None
         raise ConfigError(
             f"solver {name}: {registry.load(algorithm).__file__} fails on small data: "

@@ -30,7 +30,9 @@ Array = np.ndarray
 Record = tuple[Array, float]
 Seed = int | tuple[int, int, int]  # of a run, or of each of its streams
 
-INFLUENTIAL = 1e3  # entries of a record that is far beyond every clipping threshold
+INFLUENTIAL = (
+    1e3  # entries of a record that is far beyond every clipping threshold
+)
 DELTA = 1e-5
 LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
     "gaussian": stats.norm,
@@ -107,7 +109,9 @@ class Recorder:
     def __call__(self, law: str, unit: Array, order: float = 2.0) -> Array:
         """Record a draw; return the numbers that the caller gets instead of its own."""
         place = len(self.draws)
-        if place < len(self.script) and self.script[place].unit.shape == np.shape(unit):
+        if place < len(self.script) and self.script[
+            place
+        ].unit.shape == np.shape(unit):
             unit = self.script[place].unit
         else:
             self.script = ()
@@ -126,13 +130,20 @@ class FixedSampling(Generator):
         super().__init__(PCG64(0))
         self.index = index
 
-    def integers(self, low: Any, high: Any = None, size: Any = None, **_: Any) -> Any:  # type: ignore[override]
+    def integers(  # type: ignore[override]
+        self, low: Any, high: Any = None, size: Any = None, **_: Any
+    ) -> Any:
         """The prescribed number, whatever the range."""
         shape = () if size is None else size
         return np.full(shape, self.index)
 
     def choice(  # type: ignore[override]
-        self, a: Any, size: Any = None, replace: bool = True, *_: Any, **__: Any
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        *_: Any,
+        **__: Any,
     ) -> Any:
         """The prescribed number and its successors, modulo ``a``."""
         count = 1 if size is None else size
@@ -195,7 +206,9 @@ class WholeFit:
     forced: Callable[[list[Any], bool], Any]
     neighbours: Callable[[], Iterator[tuple[str, Any, Any]]]
     many: AuditData
-    composed: Callable[[Any, float, float, Sequence[int]], Composed] | None = None
+    composed: Callable[[Any, float, float, Sequence[int]], Composed] | None = (
+        None
+    )
     faults: Callable[[], tuple[list[str], int]] = lambda: ([], 0)
 
 
@@ -233,13 +246,19 @@ class Mechanism:
     end: Callable[[Any], Any] | None = None
     published: Callable[[Any], Array] = attrgetter("weights")
     select: Callable[[Array], tuple] = lambda view: ()
-    ahead: int = 0  #: first draws, which hide no selection but the first events
+    ahead: int = (
+        0  #: first draws, which hide no selection but the first events
+    )
     epsilon: float = 1.0  #: target of its calibration
     positions: tuple[int, ...] = (0,)  #: records worth replacing
     parallel: bool = False  #: whether releases read records of their own
     real: bool = False  #: whether labels are numbers, not signs
-    bound: Array | None = None  #: public bounds on the entries of a record, (p,)
-    tried: tuple[tuple[Array, Array], ...] = ()  #: pairs of records to be tried first
+    bound: Array | None = (
+        None  #: public bounds on the entries of a record, (p,)
+    )
+    tried: tuple[
+        tuple[Array, Array], ...
+    ] = ()  #: pairs of records to be tried first
     #: the event of each draw, where its law alone does not determine it
     events: tuple[Event, ...] = ()
     #: noise, in units of its scale, that takes weights so far that products with
@@ -308,7 +327,9 @@ class Mechanism:
         run_streams = seeded(seed)
         tap = Recorder(script)
         if read_record is not None:
-            run_streams = run_streams.replaced(sampling=FixedSampling(read_record))
+            run_streams = run_streams.replaced(
+                sampling=FixedSampling(read_record)
+            )
         views = list[Array]()
         ends = [0]
         with noise.listening(tap), quiet():
@@ -335,10 +356,14 @@ def seeded(seed: Seed) -> Streams:
     if not isinstance(seed, tuple):
         return streams(seed)
     named_streams = zip(STREAMS, map(streams, seed), strict=True)
-    return Streams(**{name: getattr(source, name) for name, source in named_streams})
+    return Streams(
+        **{name: getattr(source, name) for name, source in named_streams}
+    )
 
 
 def all_seeds(seed: int, purpose: int, count: int) -> list[int]:
     """Seeds for one purpose, which are used for no other."""
-    state = np.random.SeedSequence([seed, purpose]).generate_state(count, np.uint64)
+    state = np.random.SeedSequence([seed, purpose]).generate_state(
+        count, np.uint64
+    )
     return [int(word) for word in state]

@@ -11,10 +11,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dperm.audit.mechanism import INFLUENTIAL, Array, AuditData, Mechanism, Pair, Record
+from dperm.audit.mechanism import (
+    INFLUENTIAL,
+    Array,
+    AuditData,
+    Mechanism,
+    Pair,
+    Record,
+)
 
-CLIPPED_SIZE = 0.3  # size of a record that is clipped, but changes no bound on the data
-GAPS = (0.0, 0.5, 0.75, 0.25)  # distances of candidates, relative to the largest
+CLIPPED_SIZE = (
+    0.3  # size of a record that is clipped, but changes no bound on the data
+)
+GAPS = (
+    0.0,
+    0.5,
+    0.75,
+    0.25,
+)  # distances of candidates, relative to the largest
 ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e-162, 1e-200, 5e-324, 0.0)
 
 
@@ -38,7 +52,9 @@ def odd_pairs(m: Mechanism) -> list[Pair]:
     """
     position = m.positions[0]
     p = m.base.X.shape[1]
-    turns = np.where(np.arange(p) % 2, -1.0, 1.0)  # sums are infinity less infinity
+    turns = np.where(
+        np.arange(p) % 2, -1.0, 1.0
+    )  # sums are infinity less infinity
     records = [(x, 1.0) for x in ODD]
     if m.real:
         records += [*zip(ODD, ODD[::-1], strict=True)]
@@ -60,7 +76,9 @@ def _pair(
         (np.clip(x, -bound, bound), y) for x, y in (record, replacement)
     )
     return Pair(
-        base.replaced(position, record), base.replaced(position, replacement), position
+        base.replaced(position, record),
+        base.replaced(position, replacement),
+        position,
     )
 
 
@@ -73,7 +91,9 @@ def corners(p: int) -> list[Array]:
 
 
 def _tried(m: Mechanism) -> Iterator[Pair]:
-    for (record, replacement), position in itertools.product(m.tried, m.positions):
+    for (record, replacement), position in itertools.product(
+        m.tried, m.positions
+    ):
         yield _pair(m, m.base, position, (record, 1.0), (replacement, 1.0))
 
 
@@ -109,7 +129,11 @@ def _plain(m: Mechanism) -> Iterator[Pair]:
         )
         if m.real:
             yield _pair(
-                m, m.base, position, (record, INFLUENTIAL), (record, -INFLUENTIAL)
+                m,
+                m.base,
+                position,
+                (record, INFLUENTIAL),
+                (record, -INFLUENTIAL),
             )
 
 
@@ -118,12 +142,14 @@ def _random(m: Mechanism) -> Iterator[Pair]:
     p = m.base.X.shape[1]
     for seed in itertools.count():
         rng = np.random.default_rng([seed, 2])
-        record, replacement = 10.0 ** rng.uniform(-2, 3, (2, 1)) * rng.standard_normal(
-            (2, p)
-        )
+        record, replacement = 10.0 ** rng.uniform(
+            -2, 3, (2, 1)
+        ) * rng.standard_normal((2, p))
         labels = rng.choice((-1.0, 1.0), 2)
         position = m.positions[seed % len(m.positions)]
-        yield _pair(m, m.base, position, (record, labels[0]), (replacement, labels[1]))
+        yield _pair(
+            m, m.base, position, (record, labels[0]), (replacement, labels[1])
+        )
 
 
 def _crowded(m: Mechanism) -> Iterator[Pair]:
@@ -147,7 +173,9 @@ def _apart(m: Mechanism) -> Iterator[Pair]:
     n, p = m.base.X.shape
     is_first = np.arange(p) == 0
     place = np.arange(n)[:, None] + 0.5 * np.arange(p)
-    settings = itertools.product((False, True), m.positions[:2], GAPS, corners(p))
+    settings = itertools.product(
+        (False, True), m.positions[:2], GAPS, corners(p)
+    )
     for low, position, gap, c in settings:
         if low:
             means = np.where(is_first, gap, 0.0)

@@ -29,7 +29,9 @@ from dperm.privacy.accountants.tight import gaussian_epsilon
 
 Statistic = Callable[[Array], Any]  # (m, k) outputs to (m,) numbers
 
-MAX_SLOPE_DRAWS = 64  # numbers drawn in a run, beyond which slopes are not measured
+MAX_SLOPE_DRAWS = (
+    64  # numbers drawn in a run, beyond which slopes are not measured
+)
 CHECKS = 12  # runs on fresh noise that an affine output must reproduce
 SLOPE_ERROR = 1e-7  # relative error of those
 ZERO = 1e-12  # relative size below which a slope is rounding
@@ -37,10 +39,16 @@ MOVED = 1e-6  # relative size of a move that is no rounding
 DIGITS = 9  # of a privacy loss: rounding tells the data sets
 SAMPLES = 20000  # outputs of either law at which the privacy loss is computed
 
-BELIEVED = 0.02  # level of chances from which the event of many more runs is chosen
+BELIEVED = (
+    0.02  # level of chances from which the event of many more runs is chosen
+)
 RANKING_LEVEL = 0.5  # level of bounds that only rank events
-RIDGE = 1e-9  # of a covariance, relative: directions with next to no noise stay
-RUNS_PER_OUTPUT = 4  # runs for each different output, of which frequencies are compared
+RIDGE = (
+    1e-9  # of a covariance, relative: directions with next to no noise stay
+)
+RUNS_PER_OUTPUT = (
+    4  # runs for each different output, of which frequencies are compared
+)
 MAX_SINGLE_OUTPUTS = 8  # most outputs of which single ones are tried
 EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
 HASTE = 4.0  # the same, divided by the runs it is chosen on: rare values overfit few
@@ -61,7 +69,9 @@ class Law:
 
     def seen(self, directions: Array) -> Law:
         """The law of the products of the output with some directions, (k, j)."""
-        return Law(directions.T @ self.centre, directions.T @ self.slopes, self.laws)
+        return Law(
+            directions.T @ self.centre, directions.T @ self.slopes, self.laws
+        )
 
     @property
     def used(self) -> Law:
@@ -69,7 +79,9 @@ class Law:
         if set(self.laws) == {"normal"}:
             root = np.linalg.cholesky(self.slopes @ self.slopes.T)
             return Law(self.centre, root, ("normal",) * len(root))
-        reached = np.abs(self.slopes).max(axis=0) > ZERO * np.abs(self.slopes).max()
+        reached = (
+            np.abs(self.slopes).max(axis=0) > ZERO * np.abs(self.slopes).max()
+        )
         laws = tuple(
             name for name, keep in zip(self.laws, reached, strict=True) if keep
         )
@@ -84,14 +96,19 @@ class Law:
         z = np.linalg.solve(self.slopes, outputs - self.centre[:, None])
         size = np.linalg.slogdet(self.slopes)[1]
         rows = zip(self.laws, z, strict=True)
-        return np.sum([LAWS[name].logpdf(row) for name, row in rows], axis=0) - size
+        return (
+            np.sum([LAWS[name].logpdf(row) for name, row in rows], axis=0)
+            - size
+        )
 
 
 @dataclass(frozen=True)
 class Bound:
     """What laws or counts prove about a pair."""
 
-    epsilon: float  #: lower bound; infinite where no noise hides the difference
+    epsilon: (
+        float  #: lower bound; infinite where no noise hides the difference
+    )
     text: str  #: the event and its counts, or what the laws are
 
 
@@ -109,17 +126,26 @@ def law(target: AuditedFit, data: AuditData, seed: int) -> Law | None:
             moved = [u.copy() for u in still]
             moved[k].flat[place] = 1.0
             columns.append(target(data, seed, moved).output)
-    if any(c.shape != centre.shape for c in columns) or not np.isfinite(columns).all():
+    if (
+        any(c.shape != centre.shape for c in columns)
+        or not np.isfinite(columns).all()
+    ):
         return None
     laws: list[str] = []
     for draw in plain.draws:
         laws += [draw.law] * draw.unit.size
-    fitted = Law(centre, np.column_stack(columns) - centre[:, None], tuple(laws))
+    fitted = Law(
+        centre, np.column_stack(columns) - centre[:, None], tuple(laws)
+    )
     return fitted if _holds(target, data, seed, fitted, plain) else None
 
 
 def _holds(
-    target: AuditedFit, data: AuditData, seed: int, fitted: Law, plain: RecordedRun
+    target: AuditedFit,
+    data: AuditData,
+    seed: int,
+    fitted: Law,
+    plain: RecordedRun,
 ) -> bool:
     """Whether the law predicts the outputs of runs on fresh noise with other seeds."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
@@ -137,7 +163,9 @@ def _holds(
     return True
 
 
-def sample(name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def sample(
+    name: str, rng: np.random.Generator, shape: tuple[int, ...]
+) -> Array:
     """Draw noise of unit scale from a law."""
     return np.asarray(LAWS[name].rvs(size=shape, random_state=rng))
 
@@ -174,7 +202,9 @@ def compare_laws(
     if not span.shape[1]:
         return Bound(0.0, "the output has the same law on both")
     try:
-        return _losses(law_d.seen(span).used, law_d_prime.seen(span).used, delta)
+        return _losses(
+            law_d.seen(span).used, law_d_prime.seen(span).used, delta
+        )
     except np.linalg.LinAlgError:
         return None
 
@@ -200,16 +230,25 @@ def _no_noise(law_d: Law, law_d_prime: Law) -> Bound | None:
     places = np.flatnonzero(np.abs(weights) > MOVED)[:4]
     names = "+".join(f"{weights[j]:.3g}*output[{j}]" for j in places)
     text = f"with the same noise {names} moved by {moved[worst]:.4g}, in units of the"
-    return Bound(math.inf, f"{text} outputs' sizes, where one data set has no noise")
+    return Bound(
+        math.inf, f"{text} outputs' sizes, where one data set has no noise"
+    )
 
 
 def _losses(law_d: Law, law_d_prime: Law, delta: float) -> Bound | None:
     """Epsilon from the privacy losses of outputs: their ratio on D and on D'."""
-    square = law_d.slopes.shape == law_d_prime.slopes.shape == (len(law_d.slopes),) * 2
+    square = (
+        law_d.slopes.shape
+        == law_d_prime.slopes.shape
+        == (len(law_d.slopes),) * 2
+    )
     if law_d.laws != law_d_prime.laws or not square:
         return None
     apart = np.abs(law_d.slopes - law_d_prime.slopes).max()
-    if set(law_d.laws) == {"normal"} and apart < MOVED * np.abs(law_d.slopes).max():
+    if (
+        set(law_d.laws) == {"normal"}
+        and apart < MOVED * np.abs(law_d.slopes).max()
+    ):
         return _gaussian(law_d, law_d_prime, delta)
     if delta:
         return None
@@ -217,7 +256,9 @@ def _losses(law_d: Law, law_d_prime: Law, delta: float) -> Bound | None:
     largest = 0.0
     for side_law in (law_d, law_d_prime):
         z = np.array([sample(name, rng, (SAMPLES,)) for name in law_d.laws])
-        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)  # any points of the support will do
+        z *= 10.0 ** rng.uniform(
+            0, 1.5, SAMPLES
+        )  # any points of the support will do
         outputs = side_law.drawn(z)
         ratios = law_d.density(outputs) - law_d_prime.density(outputs)
         largest = max(largest, float(np.abs(ratios).max().round(DIGITS)))
@@ -228,7 +269,9 @@ def _losses(law_d: Law, law_d_prime: Law, delta: float) -> Bound | None:
 def _gaussian(law_d: Law, law_d_prime: Law, delta: float) -> Bound:
     """Two Gaussians of one covariance, in closed form."""
     mu = float(
-        np.linalg.norm(np.linalg.solve(law_d.slopes, law_d_prime.centre - law_d.centre))
+        np.linalg.norm(
+            np.linalg.solve(law_d.slopes, law_d_prime.centre - law_d.centre)
+        )
     )
     text = f"the output is Gaussian and moved by {mu:.4g} of its deviations"
     if mu == 0:
@@ -256,7 +299,10 @@ def judge(
 ) -> Bound:
     """Lower bound on epsilon from fresh runs (Clopper and Pearson on both sides)."""
     runs = len(first)
-    hits = [int((event.statistic(side) >= event.at).sum()) for side in (first, second)]
+    hits = [
+        int((event.statistic(side) >= event.at).sum())
+        for side in (first, second)
+    ]
     counts = f"{hits[0]} of {runs} runs on D, {hits[1]} of {runs} on D'"
     if event.swapped:
         hits.reverse()
@@ -277,13 +323,19 @@ def ratio_bound(
     """
     low, _ = binomial_bounds(under, trials, level / 2)
     _, high = binomial_bounds(over, trials, level / 2)
-    none = -math.expm1(math.log(level / 2) / trials)  # 1 - level loses its digits
+    none = -math.expm1(
+        math.log(level / 2) / trials
+    )  # 1 - level loses its digits
     high = np.where(over == 0, none, high)
     return np.log(np.maximum(low - delta, 1e-300) / high)
 
 
 def learn(
-    first: Array, second: Array, level: float, delta: float, trials: int | None = None
+    first: Array,
+    second: Array,
+    level: float,
+    delta: float,
+    trials: int | None = None,
 ) -> OutputEvent:
     """The event with the largest lower bound on these runs, or on more like them.
 
@@ -317,7 +369,9 @@ def learn(
             (count * one_low, count * two_high),
             (count * two_low, count * one_high),
         )
-    bounds = np.array([ratio_bound(a, b, count, level, delta) for a, b in ways])
+    bounds = np.array(
+        [ratio_bound(a, b, count, level, delta) for a, b in ways]
+    )
     good = bounds >= bounds.max() - max(EASE, HASTE / runs)
     k = int(np.argmax(good.any(axis=0)))
     swapped = int(np.argmax(good[:, k]))
@@ -325,10 +379,14 @@ def learn(
     name = f"{text} {'>=' if sign > 0 else '<='} {sign * threshold + 0.0:.6g}"
     if statistic(first[:1]).dtype == bool:
         name = text if sign > 0 else f"not ({text})"
-    return OutputEvent(name, lambda w: sign * statistic(w), threshold, bool(swapped))
+    return OutputEvent(
+        name, lambda w: sign * statistic(w), threshold, bool(swapped)
+    )
 
 
-def learn_shift(first: Array, second: Array, trials: int) -> OutputEvent | None:
+def learn_shift(
+    first: Array, second: Array, trials: int
+) -> OutputEvent | None:
     """The event that shows the largest mu of Gaussian noise; None if none shows any."""
     best = None
     largest = 0.0
@@ -372,7 +430,10 @@ def trade_off(
     the threshold, and cost less in the tail that no count reaches (Nasr et al. 2023,
     arXiv:2302.07956, Section 4, who assume it too).
     """
-    hits = [int((event.statistic(side) >= event.at).sum()) for side in (first, second)]
+    hits = [
+        int((event.statistic(side) >= event.at).sum())
+        for side in (first, second)
+    ]
     runs = len(first)
     counts = f"{hits[0]} of {runs} runs on D, {hits[1]} of {runs} on D'"
     if event.swapped:
@@ -391,7 +452,9 @@ def _shifts(under: Array, over: Array, trials: int, level: float) -> Array:
     return np.nan_to_num(shifts, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
 
 
-def _thresholds(numbers_d: Array, numbers_d_prime: Array) -> tuple[Array, Array]:
+def _thresholds(
+    numbers_d: Array, numbers_d_prime: Array
+) -> tuple[Array, Array]:
     """Values of a statistic, sorted on both sides, and how many reach each."""
     sorted_numbers = np.sort(np.concatenate([numbers_d, numbers_d_prime]))
     places = np.append(
@@ -399,7 +462,10 @@ def _thresholds(numbers_d: Array, numbers_d_prime: Array) -> tuple[Array, Array]
     )
     ats = np.unique(sorted_numbers[len(sorted_numbers) - places])
     return ats, np.array(
-        [len(s) - np.searchsorted(s, ats) for s in (numbers_d, numbers_d_prime)]
+        [
+            len(s) - np.searchsorted(s, ats)
+            for s in (numbers_d, numbers_d_prime)
+        ]
     )
 
 
@@ -427,10 +493,14 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     yield "an output is no number", lambda w: ~np.isfinite(w).all(axis=1)
     for side in (first, second):  # the output of most runs, where there is one
         row = np.median(side, axis=0)
-        if np.isfinite(row).all() and 2 * (side == row).all(axis=1).sum() > len(side):
+        if np.isfinite(row).all() and 2 * (side == row).all(
+            axis=1
+        ).sum() > len(side):
             yield _exactly(row), partial(_equal, row)
     for j in range(min(p, MAX_SINGLE_OUTPUTS)):
-        yield from _number(f"output[{j}]", itemgetter(np.s_[:, j]), first, second)
+        yield from _number(
+            f"output[{j}]", itemgetter(np.s_[:, j]), first, second
+        )
     yield from _rows(first, second)
     if 1 < p <= MAX_SINGLE_OUTPUTS:
         total: Statistic = lambda w: abs(w).sum(axis=1)  # noqa: E731
@@ -457,7 +527,9 @@ def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
 
     def ratio(w: Array) -> Array:
         """Log-ratio of the frequencies of rows; 0 for one that was not seen."""
-        return np.array([log_ratios.get(row.tobytes(), 0.0) for row in w + 0.0])
+        return np.array(
+            [log_ratios.get(row.tobytes(), 0.0) for row in w + 0.0]
+        )
 
     yield "the frequency of the outputs", ratio
 
@@ -481,7 +553,9 @@ def _number(
         return np.asarray(statistic(finite))
 
     yield name, value
-    for middle in sorted({float(np.median(value(side))) for side in (first, second)}):
+    for middle in sorted(
+        {float(np.median(value(side))) for side in (first, second)}
+    ):
         if math.isfinite(middle):
             yield f"|{name} - {middle:.6g}|", partial(_away, value, middle)
 
@@ -499,8 +573,12 @@ def _fitted(
 ) -> Iterator[tuple[str, Statistic]]:
     """Fisher's linear function, and the likelihood ratio of two fitted Gaussians."""
     centres = view_d.mean(axis=0), view_d_prime.mean(axis=0)
-    spreads = [np.atleast_2d(np.cov(s, rowvar=False)) for s in (view_d, view_d_prime)]
-    normal = np.linalg.solve(_ridged(spreads[0] + spreads[1]), centres[0] - centres[1])
+    spreads = [
+        np.atleast_2d(np.cov(s, rowvar=False)) for s in (view_d, view_d_prime)
+    ]
+    normal = np.linalg.solve(
+        _ridged(spreads[0] + spreads[1]), centres[0] - centres[1]
+    )
     if np.isfinite(normal).all():
         yield "a linear function", lambda w: view(w) @ normal
     inverses = [np.linalg.inv(_ridged(s)) for s in spreads]
@@ -509,7 +587,9 @@ def _fitted(
         """Difference of the squared Mahalanobis distances to both centres."""
         away = [view(w) - centre for centre in centres]
         terms = zip(away, inverses, strict=True)
-        sizes = [np.einsum("ij,jk,ik->i", a, inverse, a) for a, inverse in terms]
+        sizes = [
+            np.einsum("ij,jk,ik->i", a, inverse, a) for a, inverse in terms
+        ]
         return sizes[1] - sizes[0]
 
     if np.isfinite(inverses).all():

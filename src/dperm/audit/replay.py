@@ -15,7 +15,14 @@ from functools import partial
 
 import numpy as np
 
-from dperm.audit.mechanism import LAWS, Array, Draw, Mechanism, Pair, Transcript
+from dperm.audit.mechanism import (
+    LAWS,
+    Array,
+    Draw,
+    Mechanism,
+    Pair,
+    Transcript,
+)
 from dperm.privacy.events import Event, Gaussian, Laplace, SampledGaussian
 from dperm.privacy.mechanisms.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.mechanisms.noisy_max import NoisyMax, TopK
@@ -33,8 +40,15 @@ _LEFT = 1e-6  # of the noise, and of the view, that may stay unmatched
 _ROUGH = 1e-11
 _ENTRIES = 3  # of a selection, whose thresholds are compared
 _MAX_GAP = 128.0  # units of noise: a gap beyond which nothing is gained
-HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
-    "gaussian": (Gaussian, SampledGaussian, PerturbedObjective, GaussianSketch),
+HIDES: dict[
+    str, tuple[type[Event], ...]
+] = {  # events by the noise that hides them
+    "gaussian": (
+        Gaussian,
+        SampledGaussian,
+        PerturbedObjective,
+        GaussianSketch,
+    ),
     "generalised_gaussian": (GeneralisedGaussian,),
     "laplace": (Laplace, NoisyMax),
     "gumbel": (NoisyMax,),
@@ -98,7 +112,9 @@ class Coupling:
 
     seen: Transcript
     shifts: list[Shift]
-    other: Transcript | None  #: the run on D' with the same views; None if none has
+    other: (
+        Transcript | None
+    )  #: the run on D' with the same views; None if none has
     script: list[Draw]  #: the draws on D', as far as it repeats the run on D
 
 
@@ -153,8 +169,12 @@ class Replay:
         places = seen.behind(t)[1 if self.m.selects(seen, t) else 0 :]
         if self.m.events:
             return [(place, self.m.events[place]) for place in places]
-        events = [e for e in self.m.ledger.events if not isinstance(e, NoisyMax)]
-        ahead_count = self.m.ahead  # of the draws, whose events are the ledger's first
+        events = [
+            e for e in self.m.ledger.events if not isinstance(e, NoisyMax)
+        ]
+        ahead_count = (
+            self.m.ahead
+        )  # of the draws, whose events are the ledger's first
         ahead = events[:ahead_count]
         later = events[ahead_count:]
         pairs: list[tuple[int, Event]] = []
@@ -162,7 +182,9 @@ class Replay:
             events = ahead if place < ahead_count else later
             event_types = HIDES.get(seen.draws[place].law, ())
             able = [
-                k for k, event in enumerate(events) if isinstance(event, event_types)
+                k
+                for k, event in enumerate(events)
+                if isinstance(event, event_types)
             ]
             if able:
                 pairs.insert(0, (place, events[able[-1]]))
@@ -193,7 +215,9 @@ class Replay:
             if units is None:
                 return None
             # Minima are not affine: slopes are measured as near as they are used.
-            step = float(np.clip(np.abs(units).max(initial=0.0), _LEAST_STEP, 1.0))
+            step = float(
+                np.clip(np.abs(units).max(initial=0.0), _LEAST_STEP, 1.0)
+            )
             move(script, [place for place, _ in added], units)
             now = self.run(1, script, t + 1)
             if np.abs(units).max(initial=0.0) <= _DONE:
@@ -207,7 +231,12 @@ class Replay:
         return [shift for shift in moved if shift.size > SAME], now
 
     def _needed(
-        self, now: Transcript, script: list[Draw], t: int, missed: Array, step: float
+        self,
+        now: Transcript,
+        script: list[Draw],
+        t: int,
+        missed: Array,
+        step: float,
     ) -> Array | None:
         """Shift of added noise that changes view t by ``missed``; None: none does.
 
@@ -230,20 +259,34 @@ class Replay:
         if missed.size == size:
             response = changed(np.ones(size))
             alone = np.divide(
-                missed, response, out=np.zeros_like(response), where=response != 0
+                missed,
+                response,
+                out=np.zeros_like(response),
+                where=response != 0,
             )
-            if np.abs(changed(alone) - missed).max() <= _LEFT * np.abs(missed).max():
+            if (
+                np.abs(changed(alone) - missed).max()
+                <= _LEFT * np.abs(missed).max()
+            ):
                 return alone
-        slopes = np.column_stack([changed(step * unit) for unit in np.eye(size)]) / step
+        slopes = (
+            np.column_stack([changed(step * unit) for unit in np.eye(size)])
+            / step
+        )
         if not np.isfinite(slopes).all():
             return None
         # Each of several draws takes a part of the shift by what the ledger allows it.
         bounds = np.concatenate(
-            [np.full(script[place].unit.size, _weight(event)) for place, event in added]
+            [
+                np.full(script[place].unit.size, _weight(event))
+                for place, event in added
+            ]
         )
         shares = np.linalg.lstsq(slopes * bounds, missed, rcond=1e-10)[0]
         units: Array = bounds * shares
-        allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(now.views[t])
+        allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(
+            now.views[t]
+        )
         remainder = np.abs(slopes @ units - missed)
         return units if (remainder <= allowed).all() else None
 
@@ -262,18 +305,28 @@ class Replay:
         root_d, root_d_prime = (
             self.root(k, (seen.draws, script)[k], t, place) for k in (0, 1)
         )
-        inner = np.linalg.inv(root_d_prime) @ target @ np.linalg.inv(root_d_prime).T
+        inner = (
+            np.linalg.inv(root_d_prime)
+            @ target
+            @ np.linalg.inv(root_d_prime).T
+        )
         rows = np.zeros((event.rows, len(root_d_prime)))
-        rows[: len(root_d_prime)] = math.sqrt(event.rows) * np.linalg.cholesky(inner).T
+        rows[: len(root_d_prime)] = (
+            math.sqrt(event.rows) * np.linalg.cholesky(inner).T
+        )
         script[place] = Draw("gaussian", rows.reshape(drawn.shape))
         now = self.run(1, script, t + 1)
-        if not np.allclose(now.views[t], seen.views[t], rtol=_MIXED, atol=_MIXED):
+        if not np.allclose(
+            now.views[t], seen.views[t], rtol=_MIXED, atol=_MIXED
+        ):
             return None
         relative = np.linalg.inv(root_d) @ root_d_prime
         change = relative @ relative.T - np.eye(len(root_d))
         return [Shift(t, event, np.ravel(change))], now
 
-    def root(self, which: int, script: Sequence[Draw], t: int, place: int) -> Array:
+    def root(
+        self, which: int, script: Sequence[Draw], t: int, place: int
+    ) -> Array:
         """The matrix A whose product with normal numbers is a row of the sketch.
 
         Its columns are seen, up to their signs, in sketches of rows that are unit
@@ -293,10 +346,14 @@ class Replay:
             gram = square(self.run(which, changed, t).views[t])
             largest = int(np.argmax(np.diag(gram)))
             with np.errstate(all="ignore"):  # where it is no Gram matrix
-                return np.asarray(gram[largest] / np.sqrt(gram[largest, largest]))
+                return np.asarray(
+                    gram[largest] / np.sqrt(gram[largest, largest])
+                )
 
         columns = np.column_stack([mixed(unit) for unit in np.eye(width)])
-        return columns * np.sign(np.linalg.solve(columns, mixed(np.ones(width))))
+        return columns * np.sign(
+            np.linalg.solve(columns, mixed(np.ones(width)))
+        )
 
     # --- selections -------------------------------------------------------------------
 
@@ -370,7 +427,10 @@ class Replay:
         wins = partial(self.chosen, 0, bare, t, place)
         name = wins(0, 0.0)
         for coordinate in range(noise.unit.size):
-            while gap > 1 and {wins(coordinate, gap), wins(coordinate, -gap)} != {name}:
+            while gap > 1 and {
+                wins(coordinate, gap),
+                wins(coordinate, -gap),
+            } != {name}:
                 gap /= 2
         law = LAWS[noise.law]
         outside = float(law.sf(gap / 2) + law.cdf(-gap / 2))
@@ -379,7 +439,9 @@ class Replay:
     def _is_top(self, place: int) -> bool:
         return bool(self.m.events) and isinstance(self.m.events[place], TopK)
 
-    def margins(self, seen: Transcript, script: list[Draw], t: int) -> list[Shift]:
+    def margins(
+        self, seen: Transcript, script: list[Draw], t: int
+    ) -> list[Shift]:
         """How far the noise at which an entry wins selection t moves on D'.
 
         By the ``script`` D' has released before what D has. Only a few entries are
@@ -392,7 +454,9 @@ class Replay:
         idle = list[set[tuple]]()
         noise = seen.draws[place]
         event = max(self.m.selections, key=lambda e: e.sensitivity / e.scale)
-        coordinates = np.random.default_rng(self.seed).permutation(noise.unit.size)
+        coordinates = np.random.default_rng(self.seed).permutation(
+            noise.unit.size
+        )
         for coordinate in coordinates[:_ENTRIES]:
             bare = raised(noise, coordinate, -noise.unit.flat[coordinate])
             sides = [
@@ -408,15 +472,20 @@ class Replay:
             ]
             unforced = {wins(by=0.0) for wins in sides}
             forced = [
-                {wins(by=sign * DECIDING_NOISE) for wins in sides} for sign in (1, -1)
+                {wins(by=sign * DECIDING_NOISE) for wins in sides}
+                for sign in (1, -1)
             ]
             if unforced == forced[0] == forced[1]:
                 idle.append(unforced)
             for sign, names in zip((1.0, -1.0), forced, strict=True):
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
-                raise_d, raise_d_prime = (threshold(w, sign, *names) for w in sides)
-                shifts.append(Shift(t, event, np.array([raise_d_prime - raise_d])))
+                raise_d, raise_d_prime = (
+                    threshold(w, sign, *names) for w in sides
+                )
+                shifts.append(
+                    Shift(t, event, np.array([raise_d_prime - raise_d]))
+                )
         never = Shift(t, event, np.full(1, np.inf))
         is_stuck = any(idle.count(names) > 1 for names in idle)
         return [never] if is_stuck else shifts

@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.audit.mechanism import DELTA, INFLUENTIAL, Array, AuditData, Mechanism
+from dperm.audit.mechanism import (
+    DELTA,
+    INFLUENTIAL,
+    Array,
+    AuditData,
+    Mechanism,
+)
 from dperm.config.locate import ConfigError
 from dperm.privacy.accountants import OURS, TIGHT
 from dperm.privacy.calibration import calibrate
@@ -42,18 +48,34 @@ from dperm.solvers.single_pass.sources import Rows
 STEP = 1e-3  # of a setting
 CLIP = 0.05
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
-NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
+NUMBERS = (
+    64  # most numbers in a release of a Frank-Wolfe method besides its index
+)
 CAPPED = ("batch", "blocks", "size")  # options that are p at most
 RELEASES = methodcaller("releases")
-COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
-ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
-DIAGONAL_SHARE = 0.1  # part of a nearly opposite record that is along the diagonal
-ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
+COMPANY = (
+    2000  # records that drive a minimiser far out, where one moves it most
+)
+ANGLES = (
+    0.5,
+    0.7,
+    0.9,
+    1.1,
+    1.3,
+)  # of a record from the axis across the others'
+DIAGONAL_SHARE = (
+    0.1  # part of a nearly opposite record that is along the diagonal
+)
+ALMOST = (
+    0.9  # nearly opposite records: far out between them neither slope is small
+)
 WEAK = (  # penalties so weak that no weight reaches zero or a bound
     Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     Penalty(l2=1e-4),
 )
-RIDGE = Penalty(l2=1.0)  # a few times M, which are equal: the scores move with it
+RIDGE = Penalty(
+    l2=1.0
+)  # a few times M, which are equal: the scores move with it
 
 
 @dataclass(frozen=True)
@@ -81,13 +103,19 @@ class Shape:
         sizes = np.geomspace(self.balance, 1 / self.balance, self.p)
         X = np.outer(rng.uniform(0.5, 1.5, self.n), sizes)
         if self.sparse:
-            X[np.add.outer(np.arange(self.n), np.arange(self.p)) % 3 == 1] = 0.0
+            X[np.add.outer(np.arange(self.n), np.arange(self.p)) % 3 == 1] = (
+                0.0
+            )
         return AuditData(X, np.ones(self.n))
 
-    def problem(self, data: AuditData, public: Problem | None = None) -> Problem:
+    def problem(
+        self, data: AuditData, public: Problem | None = None
+    ) -> Problem:
         """The problem on the records, with the public constants of another one."""
         A = sparse.csc_array(data.X) if self.sparse else data.X
-        problem = build("audit", A, data.y, self.loss, self.penalty, 1.0, DELTA)
+        problem = build(
+            "audit", A, data.y, self.loss, self.penalty, 1.0, DELTA
+        )
         if public is None:
             return problem
         standing = replace(problem, public=public)
@@ -106,7 +134,9 @@ class Needs:
     others: tuple[Mapping[str, Any], ...] = ()  #: other options that are tried
     ridge: float = 0.3  #: that fits are tried with
     # of streams and Frank-Wolfe methods
-    balls: tuple[tuple[float, int], ...] = ((2.0, 3),)  #: exponents and dimensions
+    balls: tuple[tuple[float, int], ...] = (
+        (2.0, 3),
+    )  #: exponents and dimensions
     n: int = 16
     radius: float = 0.25
     loss: str = "linear"
@@ -117,7 +147,9 @@ class Needs:
     )
 
 
-_VERTICES = Needs(balls=((1.0, 2),), loss="least_squares", radius=0.01, steps=2)
+_VERTICES = Needs(
+    balls=((1.0, 2),), loss="least_squares", radius=0.01, steps=2
+)
 _LINEAR = replace(_VERTICES, n=8, loss="linear", epsilon=8.0, radius=0.25)
 NEEDS = {
     "dp_cd": Needs(others=({"periods": 2},)),
@@ -128,7 +160,10 @@ NEEDS = {
     "dp_svrg": Needs(others=({"inner": 0.4},)),
     "dp_fw": replace(_VERTICES, options={"radius": 0.01}),
     "dp_bcfw": replace(
-        _VERTICES, balls=((1.0, 4),), steps=1, options={"radius": 0.01, "nodes": 2}
+        _VERTICES,
+        balls=((1.0, 4),),
+        steps=1,
+        options={"radius": 0.01, "nodes": 2},
     ),
     "noisy_sfw": Needs(
         n=256,
@@ -139,7 +174,9 @@ NEEDS = {
     ),
     "poly_sfw": replace(_LINEAR, positions=(0, 4)),
     "phased_sgd": Needs(
-        balls=((2.0, 3), (math.inf, 3)), positions=(0, 7, 8, 13, 14), is_capped=True
+        balls=((2.0, 3), (math.inf, 3)),
+        positions=(0, 7, 8, 13, 14),
+        is_capped=True,
     ),
     "sco_dp_fw": replace(_LINEAR, positions=(0, 7)),
     "sco_dp_sgd": Needs(balls=((2.0, 3), (1.0, 3))),
@@ -150,7 +187,9 @@ NEEDS = {
     "dp_gram": Needs(options={"steps": 2}),
     "dp_adaptive": Needs(options={"steps": 2}),
     "dp_newton": Needs(options={"steps": 2}),
-    "dp_selection": Needs(options={"steps": 2, "features": 2}, shape=Shape(n=800, p=2)),
+    "dp_selection": Needs(
+        options={"steps": 2, "features": 2}, shape=Shape(n=800, p=2)
+    ),
     "hessian_mixing": Needs(options={"steps": 2}),
 }
 
@@ -214,7 +253,9 @@ def mechanisms(
         varied = name == algorithm or algorithm not in registry.PLACES
     subjects: list[Mechanism] = []
     for calibration in calibrations:
-        request = AuditRequest(name, module, solver_options, calibration, needs, varied)
+        request = AuditRequest(
+            name, module, solver_options, calibration, needs, varied
+        )
         subjects += MAKERS[family](request)
     if not subjects:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
@@ -240,27 +281,37 @@ def _settings(request: AuditRequest) -> Made:
     if hasattr(
         request.options, "rule"
     ):  # later steps depend on the weights: no known law
-        yield setting(request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
+        yield setting(
+            request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1
+        )
     if not request.varied:
         return
     refuses = getattr(request.module, "refuses", lambda *_: "")
     squares = replace(shape, loss="least_squares")
     yield setting(request, ", least squares", squares, count)
-    if getattr(request.module, "SPARSE", False) and not refuses(request.options, True):
-        yield setting(request, ", sparse", replace(squares, sparse=True), count)
+    if getattr(request.module, "SPARSE", False) and not refuses(
+        request.options, True
+    ):
+        yield setting(
+            request, ", sparse", replace(squares, sparse=True), count
+        )
     able = (
         penalty_
         for penalty_ in WEAK
         if not refuses(request.options, penalty_.is_smooth)
     )
     for penalty in itertools.islice(able, 1):
-        yield setting(request, ", penalty", replace(shape, penalty=penalty), count)
+        yield setting(
+            request, ", penalty", replace(shape, penalty=penalty), count
+        )
     for changed in request.needs.others:
         varied = replace(request, options=replace(request.options, **changed))
         yield setting(varied, f", {next(iter(changed))}", shape, count)
 
 
-def setting(request: AuditRequest, words: str, shape: Shape, count: int) -> Mechanism:
+def setting(
+    request: AuditRequest, words: str, shape: Shape, count: int
+) -> Mechanism:
     """One setting over a finite sum, step by step."""
     base = shape.records()
     problem = shape.problem(base)
@@ -273,9 +324,14 @@ def setting(request: AuditRequest, words: str, shape: Shape, count: int) -> Mech
 
     noise = calibrate(ledger, 1.0, DELTA, request.calibration)
     settings = BatchedSettings(
-        np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, request.calibration
+        np.full(1, STEP),
+        np.full(1, CLIP),
+        noise.noise_multiplier,
+        request.calibration,
     )
-    prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
+    prepared = lru_cache(maxsize=200)(
+        lambda data: shape.problem(data, problem)
+    )
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
         """A run on data, before its first step."""
@@ -338,7 +394,9 @@ def vertex(d: int) -> Callable[[Array], tuple]:
     def select(view: Array) -> tuple:
         """Signs of the large coordinates of a view, zero elsewhere."""
         coordinates = view[:d]
-        large = np.abs(coordinates) > 0.5 * np.abs(coordinates).max(initial=0.0)
+        large = np.abs(coordinates) > 0.5 * np.abs(coordinates).max(
+            initial=0.0
+        )
         return tuple((np.sign(coordinates) * large).astype(int).tolist())
 
     return select
@@ -349,7 +407,9 @@ def as_vertex(release: Array, d: int) -> Array:
     signed = float(release[0])
     numbers = np.zeros(NUMBERS)
     numbers[: release.size - 1] = release[1:]
-    return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], numbers])
+    return np.concatenate(
+        [np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], numbers]
+    )
 
 
 def _sequence(needs: Needs, d: int) -> AuditData:
@@ -376,7 +436,11 @@ def _stream_cases(
     yield "", request.needs, None
     if request.needs.is_capped:
         curved = replace(
-            request.needs, loss="huber", radius=100.0, epsilon=50.0, positions=(0,)
+            request.needs,
+            loss="huber",
+            radius=100.0,
+            epsilon=50.0,
+            positions=(0,),
         )
         _, d = request.needs.balls[0]
         sizes = np.geomspace(0.01, 0.5, curved.n)
@@ -395,7 +459,9 @@ def _of_balls(
         setup = Setup(needs.loss, p, d, needs.radius)
         axis = INFLUENTIAL * np.eye(d)[0]
 
-        def ledger(epsilon: float, delta: float, setup: Setup = setup) -> Ledger:
+        def ledger(
+            epsilon: float, delta: float, setup: Setup = setup
+        ) -> Ledger:
             """The releases at a target, for the family's calibration."""
             goal = family.Target(epsilon, delta, request.calibration)
             releases: Ledger = request.module.noise(
@@ -403,7 +469,9 @@ def _of_balls(
             ).ledger
             return releases
 
-        def begin(data: AuditData, run_streams: Streams, setup: Setup = setup) -> Any:
+        def begin(
+            data: AuditData, run_streams: Streams, setup: Setup = setup
+        ) -> Any:
             """A run on data, before its first step."""
             arguments = (setup, [target], run_streams, Rows(data.X, data.y))
             return request.module.Run(*arguments, needs.n, request.options)
@@ -414,7 +482,9 @@ def _of_balls(
         yield Mechanism(
             name + words,
             request.calibration,
-            request.module.noise(setup, needs.n, target, request.options).ledger,
+            request.module.noise(
+                setup, needs.n, target, request.options
+            ).ledger,
             base or _sequence(needs, d),
             begin,
             RELEASES,
@@ -441,7 +511,9 @@ def _frank_wolfe(request: AuditRequest) -> Made:
     def problem(data: AuditData) -> Problem:
         """Least squares of the rows, at the audit's target."""
         rows = Rows(data.X, data.y)
-        return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
+        return build(
+            "audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA
+        )
 
     noise = request.module.noise(
         problem(base), count, request.options, 1.0, DELTA, request.calibration
@@ -457,11 +529,15 @@ def _frank_wolfe(request: AuditRequest) -> Made:
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
         """A run on data, before its first step."""
-        return request.module.Run(problem(data), run_streams, request.options, noise)
+        return request.module.Run(
+            problem(data), run_streams, request.options, noise
+        )
 
     def follow(run: Any) -> Iterator[Array]:
         with run:
-            yield from (as_vertex(release, d) for release in run.releases(count))
+            yield from (
+                as_vertex(release, d) for release in run.releases(count)
+            )
 
     yield Mechanism(
         request.name,
@@ -501,12 +577,18 @@ def _fits(request: AuditRequest) -> Made:
         Scaled(plain.problem(plain.records())), 1.0, request.options
     )
     if _is_tilted(ledger):
-        usual = replace(request, options=registry.make_options(request.module, {}))
-        yield fit(usual, f", {COMPANY} records", Shape(n=COMPANY, p=2), company=True)
+        usual = replace(
+            request, options=registry.make_options(request.module, {})
+        )
+        yield fit(
+            usual, f", {COMPANY} records", Shape(n=COMPANY, p=2), company=True
+        )
 
 
 def _is_tilted(ledger: Ledger) -> bool:
-    return any(isinstance(event, PerturbedObjective) for event in ledger.events)
+    return any(
+        isinstance(event, PerturbedObjective) for event in ledger.events
+    )
 
 
 def fit(
@@ -529,7 +611,9 @@ def fit(
     record, opposite = np.ones((2, shape.p))
     record[0] = opposite[-1] = -ALMOST
     size = INFLUENTIAL * Scaled(problem).S
-    tried = tuple((s * size * record, s * size * opposite) for s in (1.0, -1.0))
+    tried = tuple(
+        (s * size * record, s * size * opposite) for s in (1.0, -1.0)
+    )
     if company:
         R = module.constants(Scaled(declared(problem)), options)[0]
         base = AuditData(np.tile([-R, 0.0], (shape.n, 1)), np.ones(shape.n))
@@ -537,7 +621,9 @@ def fit(
         tried = tuple((x, x * (1, -1)) for x in turned)
         problem = declared(shape.problem(base))
     scaled = Scaled(problem)
-    noise = calibrate(lambda s: module.ledger(scaled, s, options), 1.0, DELTA, TIGHT)
+    noise = calibrate(
+        lambda s: module.ledger(scaled, s, options), 1.0, DELTA, TIGHT
+    )
     ledger = noise.ledger
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
@@ -546,7 +632,9 @@ def fit(
         return module.Run(neighbour, ledger, [run_streams], options)
 
     def terms(run: Any) -> Iterator[Array]:
-        return (linear_terms(module, options, problem, u) for u in run.releases())
+        return (
+            linear_terms(module, options, problem, u) for u in run.releases()
+        )
 
     follow = terms if _is_tilted(ledger) else RELEASES
     return Mechanism(
@@ -563,7 +651,10 @@ def fit(
         far=far(ledger),
         calibrated=lambda epsilon, delta: (
             calibrate(
-                lambda s: module.ledger(scaled, s, options), epsilon, delta, TIGHT
+                lambda s: module.ledger(scaled, s, options),
+                epsilon,
+                delta,
+                TIGHT,
             ).ledger
         ),
         setting={"module": module, "options": options, "problem": problem},
@@ -572,11 +663,15 @@ def fit(
 
 def far(ledger: Ledger) -> float:
     """Strong noise; none for sketches, whose privacy fails where that is drawn."""
-    sketches = any(isinstance(event, GaussianSketch) for event in ledger.events)
+    sketches = any(
+        isinstance(event, GaussianSketch) for event in ledger.events
+    )
     return 0.0 if sketches else Mechanism.far
 
 
-def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -> Array:
+def linear_terms(
+    module: ModuleType, options: Any, problem: Problem, u: Array
+) -> Array:
     """The linear terms for which u (p, L) are the tilted minimisers; (p, L)."""
     scaled = Scaled(problem)
     R, _, ridge, *_ = module.constants(scaled, options)

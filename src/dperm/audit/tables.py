@@ -14,15 +14,25 @@ from dperm.audit.mechanism import DELTA, Mechanism
 from dperm.audit.solvers import NoSubjectError
 from dperm.privacy.events import N, united
 
-FULL_EFFORT: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
+FULL_EFFORT: dict[
+    str, int
+] = {}  # effort of an audit: the defaults of ``Audit``
 SMALL_EFFORT = {"neighbours": 8, "runs": 40}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
 EPSILONS = ("claimed_epsilon", "true_epsilon", "epsilon")
-KNOWN = ("subject", "calibration", *EPSILONS, "given")  # columns beside a finding's
+KNOWN = (
+    "subject",
+    "calibration",
+    *EPSILONS,
+    "given",
+)  # columns beside a finding's
 
 
 def solver(
-    name: str, subjects: Iterable[Mechanism], effort: Mapping[str, int], seed: int
+    name: str,
+    subjects: Iterable[Mechanism],
+    effort: Mapping[str, int],
+    seed: int,
 ) -> Iterator[pd.DataFrame]:
     """Findings about a solver, one row per check, by subject.
 
@@ -52,17 +62,25 @@ def solver(
         yield _rows(rows, name, "", math.nan, math.nan, math.nan, "")
 
 
-def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame:
+def findings(
+    m: Mechanism, effort: Mapping[str, int], seed: int
+) -> pd.DataFrame:
     """Findings about one mechanism, one row per check."""
     checked = [*Audit(m, seed=seed, **effort).findings()]
     public = "; ".join(united((N,), m.ledger.given))
-    lower = next(check.measured for check in checked if check.check == "epsilon")
-    return _rows(checked, m.name, m.calibration, m.claimed, m.true, lower, public)
+    lower = next(
+        check.measured for check in checked if check.check == "epsilon"
+    )
+    return _rows(
+        checked, m.name, m.calibration, m.claimed, m.true, lower, public
+    )
 
 
 def _rows(findings: list[CheckResult], *common: Any) -> pd.DataFrame:
     columns = dict(zip(KNOWN, common, strict=True))
-    return pd.DataFrame([{**columns, **asdict(finding)} for finding in findings])
+    return pd.DataFrame(
+        [{**columns, **asdict(finding)} for finding in findings]
+    )
 
 
 def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
@@ -100,4 +118,8 @@ def claim(claimed: float, true: float, audited: float) -> str:
         return "no proof"
     if true > claimed * (1 + NEAR):
         return "too low"
-    return f"holds, {audited / true:.0%} reached" if audited else "no attack known"
+    return (
+        f"holds, {audited / true:.0%} reached"
+        if audited
+        else "no attack known"
+    )

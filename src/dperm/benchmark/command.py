@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from dperm import extras
 from dperm.config.locate import ConfigError
@@ -69,7 +75,9 @@ class Request(BaseModel):
 
     problem: str = _key("a CSV or Parquet file; the word without =", "")
     target: str | None = _key("column that holds y (default: the last)")
-    positive: str | None = _key("class that is +1 (default: of two the larger)")
+    positive: str | None = _key(
+        "class that is +1 (default: of two the larger)"
+    )
     drop: list[str] = _key("columns left out, [a, b]", [])
     separator: str | None = _key("of fields (default: as in the first line)")
     decimal: Literal[".", ","] = _key("decimal mark", ".")
@@ -81,14 +89,21 @@ class Request(BaseModel):
         "categories.city=[A, B]: values of a column of text, each a column of 0 and 1",
         {},
     )
-    loss: Loss | None = _key("smoothed_hinge, huber (default: logistic for two values)")
+    loss: Loss | None = _key(
+        "smoothed_hinge, huber (default: logistic for two values)"
+    )
     l1: Finite = _key("strength of the L1 norm of a fit", 0.0, ge=0)
-    l2: Finite | None = _key("of the squared norm (default: as dperm.fit)", ge=0)
+    l2: Finite | None = _key(
+        "of the squared norm (default: as dperm.fit)", ge=0
+    )
     intercept: bool = _key("whether to add one", True)
     bounds: Pair | dict[str, Pair] = _key(
-        "[0, 1], or bounds.age=[18, 90] for a column: ranges (default: the data's)", {}
+        "[0, 1], or bounds.age=[18, 90] for a column: ranges (default: the data's)",
+        {},
     )
-    label_bounds: Pair | None = _key("the range of real labels (default: the data's)")
+    label_bounds: Pair | None = _key(
+        "the range of real labels (default: the data's)"
+    )
     solvers: list[str] = _key(
         "names of conf/solver, or of a Python file here; all; diffprivlib, interpret",
         [],
@@ -98,7 +113,9 @@ class Request(BaseModel):
         [1.0],
         min_length=1,
     )
-    delta: Finite | None = _key("of the guarantee (default: 1/n^2)", gt=0, lt=1)
+    delta: Finite | None = _key(
+        "of the guarantee (default: 1/n^2)", gt=0, lt=1
+    )
     tunings: list[Tuning] = _key(
         "default, grid or both", ["default", "grid"], min_length=1
     )
@@ -128,7 +145,10 @@ OPTION_HELP = {
 def usage() -> str:
     """The command's purpose and keys."""
     wrapper = textwrap.TextWrapper(86, "  ", " " * 18)
-    keys = [wrapper.fill(f"{key + '=':15} {text}") for key, text in OPTION_HELP.items()]
+    keys = [
+        wrapper.fill(f"{key + '=':15} {text}")
+        for key, text in OPTION_HELP.items()
+    ]
     return (
         "usage: dperm try mine.csv target=y solvers=[dp_cd,dp_gd,mine] epsilon=1\n\n"
         "compare private methods on data of your own, at one true epsilon\n\n"
@@ -172,7 +192,9 @@ def parse(words: Iterable[str]) -> Request:
             faults.append(f"no key {word!r}{listed}")
         else:
             try:
-                if name in OF_NAMES and below:  # a column's name may have points
+                if (
+                    name in OF_NAMES and below
+                ):  # a column's name may have points
                     below = [".".join(below)]
                 _put(arguments, [name, *below], _value(name, text))
             except (yaml.YAMLError, TypeError):
@@ -183,9 +205,13 @@ def parse(words: Iterable[str]) -> Request:
         sentences: dict[
             str, str
         ] = {}  # of one key once, and of bounds.age not bounds too
-        for problem in sorted(error.errors(), key=lambda problem: -len(problem["loc"])):
+        for problem in sorted(
+            error.errors(), key=lambda problem: -len(problem["loc"])
+        ):
             key = _named(arguments, problem["loc"])
-            if not any(f"{option}.".startswith(f"{key}.") for option in sentences):
+            if not any(
+                f"{option}.".startswith(f"{key}.") for option in sentences
+            ):
                 sentences[key] = _fault(key, problem)
         faults += sentences.values()
     if not arguments.get("problem"):
@@ -237,7 +263,9 @@ def _named(given: Mapping[str, Any], place: tuple[Any, ...]) -> str:
 
 def _fault(key: str, error: Mapping[str, Any]) -> str:
     """One line of a key's error of pydantic, with what the key is."""
-    sentence = re.sub("^(Input should be|Value error,)", "expected", str(error["msg"]))
+    sentence = re.sub(
+        "^(Input should be|Value error,)", "expected", str(error["msg"])
+    )
     name = key.partition(".")[0]
     help_text = OPTION_HELP.get(name, "no key")
     return f"{key}={error['input']}: {sentence} ({name}: {help_text})"
@@ -246,7 +274,9 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
 # --- the race -------------------------------------------------------------------------
 
 
-def compare(request: Request, is_json: bool = False, is_page: bool = False) -> str:
+def compare(
+    request: Request, is_json: bool = False, is_page: bool = False
+) -> str:
     """Race the methods of a request, write the results, and return text or its rows.
 
     Table and picture are written, and with ``is_page`` a page with both; without
@@ -260,15 +290,26 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
 
     draws = importlib.util.find_spec("matplotlib") is not None
     if is_page:
-        importlib.import_module("matplotlib")  # refused now, and not after the runs
+        importlib.import_module(
+            "matplotlib"
+        )  # refused now, and not after the runs
     case, chosen, pythons = planned(request)
     written = _file(request, case.name)
     held_out = len(case.y_held)
     n, p = case.X.shape
-    log.info("%d records and %d held out, p = %d, %s", n, held_out, p, case.loss)
-    counts: dict[str, Any] = {"fresh": request.fresh, "tunings": request.tunings}
+    log.info(
+        "%d records and %d held out, p = %d, %s", n, held_out, p, case.loss
+    )
+    counts: dict[str, Any] = {
+        "fresh": request.fresh,
+        "tunings": request.tunings,
+    }
     forecast = race.expected(case, chosen, request.epsilon, **counts)
-    able = [one for one, seconds in zip(chosen, forecast, strict=True) if seconds > 0]
+    able = [
+        one
+        for one, seconds in zip(chosen, forecast, strict=True)
+        if seconds > 0
+    ]
     fits = sum(race.fits(case, method, **counts) for method in able)
     fits *= len(race.unique(request.epsilon))
     length = race.duration(sum(forecast) / request.workers)
@@ -324,7 +365,9 @@ def planned(request: Request) -> tuple[Case, list[Method], dict[str, str]]:
     if not names and case is not None:
         method_names = [*USUAL[case.signed]]
     settings = (request.defaults, request.grids)
-    chosen = [_tried(faults, _method, name, *settings) for name in method_names]
+    chosen = [
+        _tried(faults, _method, name, *settings) for name in method_names
+    ]
     strange = {*request.defaults, *request.grids} - {*method_names}
     if strange and method_names:
         faults.append(
@@ -350,7 +393,9 @@ def _method(name: str, *given: Mapping[str, Any]) -> Method:
     return methods.method(name, *given)
 
 
-def _tried(faults: list[str], function: Callable[..., Any], *given: Any) -> Any:
+def _tried(
+    faults: list[str], function: Callable[..., Any], *given: Any
+) -> Any:
     """What a function returns; None, and its message among the faults, if it raises."""
     try:
         return function(*given)
@@ -411,7 +456,9 @@ def _read(request: Request) -> tuple[Any, Any, list[str]]:
         near = hint(request.problem, files)
         raise ConfigError(f"problem={request.problem}: no such file{near}")
     if path.suffix.lower() in WORKBOOKS:
-        raise ConfigError(f"{path.name}: a workbook, expected CSV: save a sheet as CSV")
+        raise ConfigError(
+            f"{path.name}: a workbook, expected CSV: save a sheet as CSV"
+        )
     separator = request.separator and request.separator.replace("\\t", "\t")
     read_options: dict[str, Any] = {
         "decimal": request.decimal,
@@ -429,7 +476,9 @@ def _read(request: Request) -> tuple[Any, Any, list[str]]:
 def _as_words(message: str) -> str:
     """A message whose cures are words of the command: ``drop: [1]`` is ``drop=[1]``."""
     cures = re.sub(r"`(\w+): '?([^`]*?)'?`", r"`\1=\2`", message)
-    return re.sub(r"`(drop|categories|missing|positive|separator)`", r"`\1=`", cures)
+    return re.sub(
+        r"`(drop|categories|missing|positive|separator)`", r"`\1=`", cures
+    )
 
 
 def _bounds(request: Request, X: Any, names: list[str]) -> tuple[Any, Any]:
@@ -459,7 +508,9 @@ def _site(request: Request) -> Any:
 
     try:
         return compose(request.overrides)
-    except ConfigError:  # of another program's configuration, or of the overrides
+    except (
+        ConfigError
+    ):  # of another program's configuration, or of the overrides
         with locate.packaged_alone():
             return compose(request.overrides)
 
@@ -467,7 +518,9 @@ def _site(request: Request) -> Any:
 def _file(request: Request, name: str) -> Path:
     """The file of the results. Raises ConfigError if it cannot be written."""
     folder = Path(_site(request).output.results, "try")
-    file = folder / (re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data") / "try.csv"
+    file = (
+        folder / (re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data") / "try.csv"
+    )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

@@ -56,24 +56,40 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     for k, epsilon in enumerate(epsilons):
         rows = ran[ran["epsilon"] == epsilon]
         middle = (count - 1) / 2
-        places = rows["algorithm"].map(order.index) + SPREAD * (k - middle) / count
+        places = (
+            rows["algorithm"].map(order.index) + SPREAD * (k - middle) / count
+        )
         _points(axes, rows, places.to_numpy(float), SHADES[k % len(SHADES)])
         axes.plot(
-            [], [], "o", color=SHADES[k % len(SHADES)], label=f"epsilon {epsilon:g}"
+            [],
+            [],
+            "o",
+            color=SHADES[k % len(SHADES)],
+            label=f"epsilon {epsilon:g}",
         )
-    axes.plot([], [], "o", color="0.3", markerfacecolor="w", label="best of its grid")
+    axes.plot(
+        [], [], "o", color="0.3", markerfacecolor="w", label="best of its grid"
+    )
     axes.axvline(1.0, color="0.3", linestyle=":")
-    axes.text(1.0, -0.75, "the best constant", ha="center", fontsize=8, color="0.3")
+    axes.text(
+        1.0, -0.75, "the best constant", ha="center", fontsize=8, color="0.3"
+    )
     axes.set_yticks(range(len(order)), order)
     axes.set(xlim=(-0.03, TOP + 0.05), ylim=(len(order) - 0.4, -0.6))
-    axes.set_xlabel("lost of what can be learned (0 is as good as without privacy)")
-    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
+    axes.set_xlabel(
+        "lost of what can be learned (0 is as good as without privacy)"
+    )
+    axes.legend(
+        fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1)
+    )
     with files.whole(path) as beside:
         figure.savefig(beside, format="png", metadata=drawing.METADATA["png"])
     plt.close(figure)
 
 
-def _points(axes: Any, rows: pd.DataFrame, places: np.ndarray, shade: str) -> None:
+def _points(
+    axes: Any, rows: pd.DataFrame, places: np.ndarray, shade: str
+) -> None:
     """Means with their intervals; those beyond the picture's end as arrows there."""
     for row, place in zip(rows.to_dict("records"), places, strict=True):
         is_free = row["tuning"] != "default"
@@ -82,13 +98,24 @@ def _points(axes: Any, rows: pd.DataFrame, places: np.ndarray, shade: str) -> No
         marker = "o" if row["mean"] <= TOP else ">"
         face = "w" if is_free else shade
         axes.plot(ends, [place, place], color=shade, linewidth=1.2)
-        axes.plot(mean, place, marker, color=shade, markerfacecolor=face, markersize=6)
+        axes.plot(
+            mean,
+            place,
+            marker,
+            color=shade,
+            markerfacecolor=face,
+            markersize=6,
+        )
 
 
-def write(table: pd.DataFrame, picture: Path, path: Path, warning: str) -> None:
+def write(
+    table: pd.DataFrame, picture: Path, path: Path, warning: str
+) -> None:
     """Write a page that needs no other file: answers, picture, table and a warning."""
     encoded = base64.b64encode(picture.read_bytes()).decode("ascii")
-    columns = [key for key in HEADINGS if key in table and table[key].notna().any()]
+    columns = [
+        key for key in HEADINGS if key in table and table[key].notna().any()
+    ]
     rows = [
         "".join(f"<td>{escape(_cell(row[key]))}</td>" for key in columns)
         for row in table.to_dict("records")
@@ -99,7 +126,10 @@ def write(table: pd.DataFrame, picture: Path, path: Path, warning: str) -> None:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>'
         f"{escape(title)}: which private method</title><style>{STYLE}</style></head>",
         f"<body><h1>{escape(title)}: which private method</h1>",
-        *(f"<p><strong>{escape(sentence)}</strong></p>" for sentence in answers(table)),
+        *(
+            f"<p><strong>{escape(sentence)}</strong></p>"
+            for sentence in answers(table)
+        ),
         f'<p><img alt="What each method loses of what can be learned" '
         f'src="data:image/png;base64,{encoded}"></p>',
         f"<table><tr>{heads}</tr>",

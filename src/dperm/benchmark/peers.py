@@ -45,7 +45,9 @@ class Library:
     requires: tuple[str, ...]
     script: Path  #: fits its models to arrays; see ``peer_files``
     note: str  #: what its epsilon is
-    is_affine: bool = True  #: whether its scores are affine functions of the columns
+    is_affine: bool = (
+        True  #: whether its scores are affine functions of the columns
+    )
     is_slow: bool = False  #: whether large data have one fit for each epsilon
 
 
@@ -113,7 +115,14 @@ def _python(library: Library) -> Path:
         shutil.rmtree(unfinished, ignore_errors=True)
         log.info("%s: an environment is made in %s", library.name, folder)
         new = str(unfinished / "bin" / "python")
-        install = ["-m", "pip", "install", "--quiet", "--no-compile", *library.requires]
+        install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-compile",
+            *library.requires,
+        ]
         for step in (
             [sys.executable, "-m", "venv", str(unfinished)],
             [new, *install],
@@ -161,7 +170,12 @@ def rows(
     n = len(case.y)
     asked: dict[str, Any] = {"X": case.X, "X_held": case.X_held, "y": case.y}
     asked |= {"label": np.ravel(ends(case.y)), "signed": case.signed}
-    asked |= {"low": low, "high": high, "epsilons": [*epsilons], "seeds": [*seeds]}
+    asked |= {
+        "low": low,
+        "high": high,
+        "epsilons": [*epsilons],
+        "seeds": [*seeds],
+    }
     asked["library"] = library.name
     asked["delta"] = case.declared.get("delta") or 1 / n**2
     with tempfile.TemporaryDirectory() as folder:

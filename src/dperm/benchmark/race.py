@@ -51,7 +51,9 @@ TRIED = "tried"  # of a row: the run of a setting of the grid, on a seed that ch
 HELD_OUT_SHARE = 0.2  # share of records that are held out, and their seed
 SPLIT = 20240219
 TUNING_RUNS = 3  # runs of every setting of a grid
-SLOW = 200_000  # entries of X from which that is one, as noise decides less there
+SLOW = (
+    200_000  # entries of X from which that is one, as noise decides less there
+)
 LONG = 3.0  # seconds of a fit, which is not made twice to foretell its time
 MAX_ENTRIES = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be
@@ -120,7 +122,9 @@ class Case:
     label_origin: float  #: of the labels; 0 for classes
 
     @classmethod
-    def of(cls, name: str, X: Any, y: np.ndarray, loss: str, **declared: Any) -> Self:
+    def of(
+        cls, name: str, X: Any, y: np.ndarray, loss: str, **declared: Any
+    ) -> Self:
         """Split records off; ranges and classes that are not declared are the data's.
 
         Raises ValueError if X (n, p), dense or sparse, has too many entries.
@@ -152,7 +156,9 @@ class Case:
         X, X_held, y, y_held = train_test_split(
             X - origin, y, test_size=HELD_OUT_SHARE, random_state=SPLIT
         )
-        return cls(name, X, y, X_held, y_held, loss, declared, origin, label_origin)
+        return cls(
+            name, X, y, X_held, y_held, loss, declared, origin, label_origin
+        )
 
     @property
     def signed(self) -> bool:
@@ -178,7 +184,9 @@ class Case:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             record_losses = losses_of(
-                scores / self.unit, self._target(self.y), losses.named(self.loss)
+                scores / self.unit,
+                self._target(self.y),
+                losses.named(self.loss),
             )
             above = float((record_losses - self.reference.least).mean())
         excess = above / self.reference.gain
@@ -194,7 +202,9 @@ class Case:
         if not self.signed:
             return float(r2_score(self.y_held, scores))
         y = self._target(self.y_held)
-        return float(roc_auc_score(y, scores)) if len({*y}) == 2 else float("nan")
+        return (
+            float(roc_auc_score(y, scores)) if len({*y}) == 2 else float("nan")
+        )
 
     def accuracy(self, scores: np.ndarray) -> float:
         """Share of the held-out records whose sign of the score is right.
@@ -212,14 +222,21 @@ class Case:
         return y / self.unit
 
     def measured(
-        self, scores: np.ndarray, held_out_scores: np.ndarray, is_affine: bool = True
+        self,
+        scores: np.ndarray,
+        held_out_scores: np.ndarray,
+        is_affine: bool = True,
     ) -> Row:
         """Of a row: the excess of fitted records' scores, and held-out metrics."""
         return self._ok(self.excess(scores, is_affine), held_out_scores)
 
     def ends(self) -> list[Row]:
         """The best constant, and the fit without privacy, as rows of no epsilon."""
-        middle = float(self._target(self.y).mean()) if self.signed else self.y.mean()
+        middle = (
+            float(self._target(self.y).mean())
+            if self.signed
+            else self.y.mean()
+        )
         constant = self._ok(1.0, np.full(len(self.y_held), middle))
         if self.signed:
             constant["test"] = 0.5
@@ -240,11 +257,19 @@ class Case:
             "reason": "",
         }
 
-    def fit(self, method: Method, epsilon: float, setting: Setting, seed: int) -> Any:
+    def fit(
+        self, method: Method, epsilon: float, setting: Setting, seed: int
+    ) -> Any:
         """A fit of the method, from a seed."""
         estimator_type = DPClassifier if self.signed else DPRegressor
-        parameters = {"setting": dict(setting), "loss": self.loss, **self.declared}
-        model = estimator_type(method, epsilon=epsilon, random_state=seed, **parameters)
+        parameters = {
+            "setting": dict(setting),
+            "loss": self.loss,
+            **self.declared,
+        }
+        model = estimator_type(
+            method, epsilon=epsilon, random_state=seed, **parameters
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return model.fit(self.X, self.y)
@@ -311,14 +336,20 @@ def rows(
             try:
                 setting = method.default
                 if tuning == "grid":
-                    trials = _trials(case, method, epsilon, drawn[: tries(case)])
+                    trials = _trials(
+                        case, method, epsilon, drawn[: tries(case)]
+                    )
                     if keeps_tried:
                         tried = {**common, "tuning": TRIED}
                         all_rows += [
-                            {**tried, **run} for _, runs in trials for run in runs
+                            {**tried, **run}
+                            for _, runs in trials
+                            for run in runs
                         ]
                     setting = _least(trials)
-                runs = list(_runs(case, method, epsilon, setting, drawn[TUNING_RUNS:]))
+                runs = list(
+                    _runs(case, method, epsilon, setting, drawn[TUNING_RUNS:])
+                )
             except ValueError as error:
                 gap = {"status": "gap", "reason": str(error)}
                 if isinstance(error, UnsuitedError):
@@ -333,7 +364,9 @@ def tries(case: Case) -> int:
     return TUNING_RUNS if case.X.size < SLOW else 1
 
 
-def fits(case: Case, method: Method, fresh: int, tunings: Sequence[str]) -> int:
+def fits(
+    case: Case, method: Method, fresh: int, tunings: Sequence[str]
+) -> int:
     """The number of fits of a method at one epsilon."""
     count = fresh * len(unique(tunings))
     if "grid" in tunings:
@@ -387,7 +420,11 @@ def words_of(setting: Setting) -> str:
 
 
 def _runs(
-    case: Case, method: Method, epsilon: float, setting: Setting, seeds: Sequence[int]
+    case: Case,
+    method: Method,
+    epsilon: float,
+    setting: Setting,
+    seeds: Sequence[int],
 ) -> Iterator[Row]:
     for seed in seeds:
         start = time.perf_counter()
@@ -396,9 +433,13 @@ def _runs(
         yield {
             "setting": words_of(setting),
             "run_seed": seed,
-            **case.measured(linear(model, case.X), predicted(model, case.X_held)),
+            **case.measured(
+                linear(model, case.X), predicted(model, case.X_held)
+            ),
             "seconds": seconds,
-            "true_epsilon": model.epsilon_.high if seed == seeds[0] else np.nan,
+            "true_epsilon": model.epsilon_.high
+            if seed == seeds[0]
+            else np.nan,
             "given": "; ".join(model.epsilon_.given),
         }
 
@@ -448,15 +489,21 @@ def race(
     jobs = []
     for method in methods:
         method_seed = seed_of(seed, "race", "", method.name, 0, 0)
-        jobs.append(delayed(rows)(case, method, epsilons, method_seed, **counts))
+        jobs.append(
+            delayed(rows)(case, method, epsilons, method_seed, **counts)
+        )
     all_rows: list[Row] = []
     start = time.perf_counter()
-    for count, method_rows in enumerate(Parallel(workers, return_as="generator")(jobs)):
+    for count, method_rows in enumerate(
+        Parallel(workers, return_as="generator")(jobs)
+    ):
         all_rows += method_rows
         left = ""
         if sum(forecast[: count + 1]) > 0 and count + 1 < len(jobs):
             pace = (time.perf_counter() - start) / sum(forecast[: count + 1])
-            left = f", about {duration(pace * sum(forecast[count + 1 :]))} left"
+            left = (
+                f", about {duration(pace * sum(forecast[count + 1 :]))} left"
+            )
         log.info("  %d of %d methods have run%s", count + 1, len(jobs), left)
     return pd.DataFrame([*all_rows, *case.ends()])
 
@@ -466,14 +513,20 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
-    return f"{minutes} minutes" if minutes < 100 else f"{seconds / 3600:.1f} hours"
+    return (
+        f"{minutes} minutes"
+        if minutes < 100
+        else f"{seconds / 3600:.1f} hours"
+    )
 
 
 # --- means and text -------------------------------------------------------------------
 
 
 def means(
-    runs: pd.DataFrame, labels: Mapping[str, str], keys: Sequence[str] = MEAN_KEYS
+    runs: pd.DataFrame,
+    labels: Mapping[str, str],
+    keys: Sequence[str] = MEAN_KEYS,
 ) -> pd.DataFrame:
     """A row for each problem, method, epsilon and tuning, and for each gap.
 
@@ -486,12 +539,17 @@ def means(
     runs = runs.reindex(columns=RUN_COLUMNS)
     for _, group in runs.groupby([*keys], sort=False, dropna=False):
         shared = group.iloc[0].drop(["excess", "run_seed"]).to_dict()
-        row = {"algorithm": names.get(shared["solver"], shared["solver"]), **shared}
+        row = {
+            "algorithm": names.get(shared["solver"], shared["solver"]),
+            **shared,
+        }
         if row["status"] == "ok":
             row |= {key: group[key].mean() for key in MEASURED}
             excesses = group["excess"].to_numpy(dtype=float)
             row |= dict.fromkeys(("mean", "ci_low", "ci_high"), np.inf)
-            row |= with_interval(excesses) if np.isfinite(excesses).all() else {}
+            row |= (
+                with_interval(excesses) if np.isfinite(excesses).all() else {}
+            )
         table.append(row)
     return pd.DataFrame(table)
 
@@ -499,14 +557,18 @@ def means(
 def recommended(table: pd.DataFrame) -> Iterator[str]:
     """For each epsilon and tuning of ``means``, whom to take, or that none learns."""
     table = table[table["epsilon"].notna() & (table["status"] == "ok")]
-    for (epsilon, tuning), group in table.groupby(["epsilon", "tuning"], sort=False):
+    for (epsilon, tuning), group in table.groupby(
+        ["epsilon", "tuning"], sort=False
+    ):
         group = group.sort_values("mean")
         best = group.iloc[0]
         level = (
             f"{best['algorithm']}, excess {best['mean']:.3g} "
             f"[{best['ci_low']:.3g}, {best['ci_high']:.3g}]"
         )
-        near = group["algorithm"][group["ci_low"] <= best["ci_high"]].tolist()[1:]
+        near = group["algorithm"][group["ci_low"] <= best["ci_high"]].tolist()[
+            1:
+        ]
         equal = f"; not significantly worse: {', '.join(near)}" if near else ""
         advice = f"take {level}{equal}"
         if not best["ci_high"] < 1:
@@ -528,7 +590,9 @@ def answers(table: pd.DataFrame) -> Iterator[str]:
         where = f"At epsilon {epsilon:g} with {int(best['n']):,} records and {features}"
         tuned = "" if best["tuning"] == "default" else ", tuned for free"
         if best["ci_high"] < 1:
-            low, high = (100 * (1 - best[end]) for end in ("ci_high", "ci_low"))
+            low, high = (
+                100 * (1 - best[end]) for end in ("ci_high", "ci_low")
+            )
             kept = f"{100 * (1 - best['mean']):.0f} % [{low:.0f}, {min(high, 100):.0f}]"
             yield (
                 f"{where} expect to keep {kept} of what can be learned; take "
@@ -540,9 +604,13 @@ def answers(table: pd.DataFrame) -> Iterator[str]:
 
 def words(table: pd.DataFrame) -> str:
     """Text of a table of ``means``: the answers, the rows, whom to take and why."""
-    texts = pd.DataFrame([_line(row) for row in table.to_dict("records")]).fillna("")
+    texts = pd.DataFrame(
+        [_line(row) for row in table.to_dict("records")]
+    ).fillna("")
     texts = texts.loc[:, (texts != "").any()]
-    texts = texts.apply(lambda column: column.str.ljust(column.str.len().max()))
+    texts = texts.apply(
+        lambda column: column.str.ljust(column.str.len().max())
+    )
     assumed = table[table["given"].notna()].drop_duplicates("algorithm")
     public = [
         f"epsilon of {', '.join(group['algorithm'])} holds given: {assumption}"
@@ -563,7 +631,9 @@ def words(table: pd.DataFrame) -> str:
 def _line(row: dict[Any, Any]) -> dict[str, str]:
     ran = row["status"] == "ok"
     has_epsilon = pd.notna(row["epsilon"])
-    ends = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]" if ran else ""
+    ends = (
+        f"[{number(row['ci_low'])}, {number(row['ci_high'])}]" if ran else ""
+    )
     return {
         "method": row["algorithm"],
         "tuning": row["tuning"] if has_epsilon else "",

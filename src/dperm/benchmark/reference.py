@@ -31,7 +31,9 @@ STEPS = 2000
 DAMPING = 1e-3
 LEAST_DAMPING = 1e-15
 UNDAMPED = 1e-9
-LEAST_GAIN = 1e-12  # of the best constant's loss, which an affine function must gain
+LEAST_GAIN = (
+    1e-12  # of the best constant's loss, which an affine function must gain
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,14 @@ def reference(X: np.ndarray, y: np.ndarray, loss: Loss) -> Reference:
     if not clear[is_used].all():
         is_used = clear
         directions = directions[:, : 1 + int(clear.sum())]
-        weights = _minimiser(directions, y, loss, weights[: directions.shape[1]])
-    slopes = (np.sqrt(n) * weights[1:] / sizes[is_used]) @ rotation[is_used] / deviation
+        weights = _minimiser(
+            directions, y, loss, weights[: directions.shape[1]]
+        )
+    slopes = (
+        (np.sqrt(n) * weights[1:] / sizes[is_used])
+        @ rotation[is_used]
+        / deviation
+    )
     intercept = float(weights[0] - slopes @ centre)
     best = Reference(
         losses_of(np.full(n, constant[0]), y, loss),
@@ -152,5 +160,7 @@ def _damped(hessian: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
         factors = scipy.linalg.cho_factor(hessian, check_finite=False)
     except scipy.linalg.LinAlgError:
         return None
-    step: np.ndarray = scipy.linalg.cho_solve(factors, slope, check_finite=False)
+    step: np.ndarray = scipy.linalg.cho_solve(
+        factors, slope, check_finite=False
+    )
     return step

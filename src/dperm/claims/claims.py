@@ -73,27 +73,45 @@ class Claim(Section):
     statement: Text
     kind: Annotated[str, among(*KINDS)]
     major: Flag = False
-    anchor: dict[str, str] = field(default_factory=dict)  #: section, and sentence's key
+    anchor: dict[str, str] = field(
+        default_factory=dict
+    )  #: section, and sentence's key
     note: str = ""
     cause: Annotated[str, among(*CAUSES)] = ""  #: why it is not reproduced
     set: str = ""  #: when the range was set, and whether results were known
     table: str = ""
-    rows: Point = field(default_factory=dict)  #: of the table, that it is about
-    each: Grid | list[Grid] | None = None  #: a grid of groups, or a list of grids
-    without: dict[str, str] = field(default_factory=dict)  #: value lost: the reason
+    rows: Point = field(
+        default_factory=dict
+    )  #: of the table, that it is about
+    each: Grid | list[Grid] | None = (
+        None  #: a grid of groups, or a list of grids
+    )
+    without: dict[str, str] = field(
+        default_factory=dict
+    )  #: value lost: the reason
     estimate: str = ""  #: an expression
     only: str = ""  #: a condition; of other groups it claims nothing
-    null: Any = 1  #: an expression, a mapping of what changes, or a list of these
+    null: Any = (
+        1  #: an expression, a mapping of what changes, or a list of these
+    )
     required: Any = "all"  #: all, any or a share of the groups
     at_least: Real = -math.inf
     at_most: Real = math.inf
-    above: Real = -math.inf  #: an end that the range excludes: a tie is no lead
+    above: Real = (
+        -math.inf
+    )  #: an end that the range excludes: a tie is no lead
     below: Real = math.inf
     tolerance: Any = None  #: the looser end, or both, for "in part"
-    readings: dict[str, Point] = field(default_factory=dict)  #: what each changes
-    defence: Point = field(default_factory=dict)  #: its statement, and what it changes
+    readings: dict[str, Point] = field(
+        default_factory=dict
+    )  #: what each changes
+    defence: Point = field(
+        default_factory=dict
+    )  #: its statement, and what it changes
     truth: Any = None  #: an expression: the number if the paper is right
-    exact: list[str] = field(default_factory=list)  #: columns without any chance
+    exact: list[str] = field(
+        default_factory=list
+    )  #: columns without any chance
     misprint: str = ""  #: its name; claims that share one count once
     #: of ``cells``: the published ``file``, the ``tables`` of ours that it stands for,
     #: and ``columns``, printed to ours
@@ -119,21 +137,28 @@ class Claim(Section):
     def changed(self, other: Point) -> Claim:
         """The claim with other values; those of ``rows`` are added."""
         rows = self.rows | other.get("rows", {})
-        return replace(self, **other | {"rows": rows, "readings": {}, "defence": {}})
+        return replace(
+            self, **other | {"rows": rows, "readings": {}, "defence": {}}
+        )
 
     @property
     def answer(self) -> Claim:
         """The claim as its defence has it."""
-        changes = {key: new for key, new in self.defence.items() if key != "statement"}
+        changes = {
+            key: new for key, new in self.defence.items() if key != "statement"
+        }
         base = replace(self, rows={}) if "table" in changes else self
         answer = base.changed(changes)
-        own = {} if {"table", "each", "estimate"} & {*changes} else self.readings
+        own = (
+            {} if {"table", "each", "estimate"} & {*changes} else self.readings
+        )
         return replace(answer, readings=changes.get("readings", own))
 
     def read(self) -> dict[str, Claim]:
         """The claim under each reading; under "" without any."""
         readings = {
-            name: self.changed(changes or {}) for name, changes in self.readings.items()
+            name: self.changed(changes or {})
+            for name, changes in self.readings.items()
         }
         return readings or {"": self}
 
@@ -145,7 +170,8 @@ def groups(each: Any) -> list[Point]:
     for grid in grids:
         combinations = itertools.product(*grid.values())
         points += [
-            dict(zip(grid, combination, strict=True)) for combination in combinations
+            dict(zip(grid, combination, strict=True))
+            for combination in combinations
         ]
     return points
 
@@ -175,7 +201,9 @@ def made(claim_entry: Any) -> Claim:
     """A claim of an entry. Raises ValueError that names the key."""
     if isinstance(claim_entry, dict) and "figure" in claim_entry:
         name = claim_entry["figure"]
-        raise ValueError(f"figure: expected table: figures/{name}, the figure's data")
+        raise ValueError(
+            f"figure: expected table: figures/{name}, the figure's data"
+        )
     check(claim_entry, Claim)
     claim = Claim(**claim_entry)
     for name, reading in claim.readings.items():
@@ -205,7 +233,11 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     points = groups(claim.each)
     axes = set(itertools.chain.from_iterable(points))
     read: list[tuple[str, str, str]] = []  # key, column and its table
-    texts = [("estimate", claim.estimate), ("only", claim.only), ("truth", claim.truth)]
+    texts = [
+        ("estimate", claim.estimate),
+        ("only", claim.only),
+        ("truth", claim.truth),
+    ]
     for key, message in texts + [("null", null) for null in claim.nulls]:
         if isinstance(message, str) and message:
             try:
@@ -222,7 +254,9 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     }
     with_argument = [point for point in points if "argument" in point]
     read += [("each", point["argument"], PROOFS) for point in with_argument]
-    predicting = {claim.table, *(table for _, _, table in read)} & {*PREDICTIONS}
+    predicting = {claim.table, *(table for _, _, table in read)} & {
+        *PREDICTIONS
+    }
     if predicting and claim.kind in STATED:
         table = " and ".join(predicting)
         raise ValueError(f"table: intervals of {table} are of single tunings")

@@ -48,7 +48,9 @@ class Finding:
     reason: str = ""  #: why there is no number, or which null holds too
     readings: dict[str, Verdict] = field(default_factory=dict)
     shown: str = ""  #: the reading whose number this is
-    answer: Finding | None = None  #: on the defence, of what would be contradicted
+    answer: Finding | None = (
+        None  #: on the defence, of what would be contradicted
+    )
 
     @property
     def missing(self) -> dict[str, str]:
@@ -125,9 +127,13 @@ def _combined(
         return replace(finding, verdict=NOT_RUN, reason=str(error))
     for point in groups(claim.each):
         name = ", ".join(map(worded, point.values()))
-        reasons = [claim.without.get(str(coordinate)) for coordinate in point.values()]
+        reasons = [
+            claim.without.get(str(coordinate)) for coordinate in point.values()
+        ]
         try:
-            group = matching(rows, {k: v for k, v in point.items() if k in rows})
+            group = matching(
+                rows, {k: v for k, v in point.items() if k in rows}
+            )
             if claim.table and group.empty:
                 raise (
                     Undefined(next(filter(None, reasons)))
@@ -137,7 +143,9 @@ def _combined(
             words = Words(tables, claim.rows, point, group, arguments)
             words.exact = claim.exact
             words.number = (own_numbers or {}).get(name)
-            words.badness = lambda number_of_group: badness(claim, number_of_group)
+            words.badness = lambda number_of_group: badness(
+                claim, number_of_group
+            )
             if claim.only and not evaluated(claim.only, words):
                 finding = replace(finding, left_out=finding.left_out + 1)
             else:
@@ -149,8 +157,13 @@ def _combined(
             finding.idle[name] = str(error)
         except Missing as error:
             if whole and isinstance(error, MissingRow):
-                words_of_group = [name, f"{error}{unlike(table, claim.rows | point)}"]
-                raise MissingRow(": ".join(filter(None, words_of_group))) from None
+                words_of_group = [
+                    name,
+                    f"{error}{unlike(table, claim.rows | point)}",
+                ]
+                raise MissingRow(
+                    ": ".join(filter(None, words_of_group))
+                ) from None
             finding.absent[name] = str(error)
     return combined(claim, finding)
 
@@ -158,7 +171,9 @@ def _combined(
 def worded(value: Any) -> str:
     """A value of a group, or a null, as text."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {worded(inner)}" for key, inner in value.items())
+        return ", ".join(
+            f"{key} {worded(inner)}" for key, inner in value.items()
+        )
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -193,19 +208,27 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     numbers = seen.numbers
     total = len(seen.numbers) + len(seen.missing)
     if not total:
-        return replace(seen, verdict=UNINFORMATIVE, reason=f"nowhere {claim.only}")
+        return replace(
+            seen, verdict=UNINFORMATIVE, reason=f"nowhere {claim.only}"
+        )
     if not numbers:
         return replace(seen, verdict=NOT_RUN if seen.absent else UNDECIDED)
-    are_few_missing = claim.required == "all" and 2 * len(seen.missing) <= total
+    are_few_missing = (
+        claim.required == "all" and 2 * len(seen.missing) <= total
+    )
     verdict_of_idle = IN_PART if are_few_missing else UNDECIDED
     verdicts = [verdict_of(claim, number) for number in numbers.values()]
-    verdicts += [NOT_RUN] * len(seen.absent) + [verdict_of_idle] * len(seen.idle)
+    verdicts += [NOT_RUN] * len(seen.absent) + [verdict_of_idle] * len(
+        seen.idle
+    )
     verdicts.sort(key=VERDICTS.index)
     share = {"all": 1.0, "any": 0.0}.get(str(claim.required))
     share = float(claim.required) if share is None else share
     needed = max(math.ceil(share * total), 1)
     verdict = verdicts[needed - 1]
-    ranked = sorted(numbers.values(), key=lambda number: badness(claim, number))
+    ranked = sorted(
+        numbers.values(), key=lambda number: badness(claim, number)
+    )
     decisive = ranked[min(needed, len(ranked)) - 1]
     return replace(seen, verdict=verdict, number=decisive)
 
@@ -217,7 +240,9 @@ def _of_readings(claim: Claim, findings: dict[str, Finding]) -> Finding:
     some do, one that is undecided if that is why, and else the one nearest to holding.
     """
     verdicts = {name: finding.verdict for name, finding in findings.items()}
-    supported = [name for name, verdict in verdicts.items() if verdict in SUPPORTED]
+    supported = [
+        name for name, verdict in verdicts.items() if verdict in SUPPORTED
+    ]
     tried = [
         name
         for name, finding in findings.items()
@@ -238,13 +263,17 @@ def _of_readings(claim: Claim, findings: dict[str, Finding]) -> Finding:
         verdict = CONTRADICTED if is_refuted else UNDECIDED
     deciding = [*supported, *tried, *findings][0]
     if are_all_supported:
-        deciding = max(supported, key=lambda name: VERDICTS.index(verdicts[name]))
+        deciding = max(
+            supported, key=lambda name: VERDICTS.index(verdicts[name])
+        )
     elif verdict == UNDECIDED:
         undecided = [name for name in tried if verdicts[name] == UNDECIDED]
         deciding = [*undecided, deciding][0]
     elif verdict == CONTRADICTED:
         read = claim.read()
-        deciding = min(tried, key=lambda name: _distance(read[name], findings[name]))
+        deciding = min(
+            tried, key=lambda name: _distance(read[name], findings[name])
+        )
     return replace(
         findings[deciding], verdict=verdict, readings=verdicts, shown=deciding
     )

@@ -26,15 +26,42 @@ from dperm.numerics.intervals import power, student
 
 Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
 BOUND = "true_epsilon"  # what is proved at most: its interval begins at 0
-Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
+Point = dict[
+    str, Any
+]  # column to a value, a list of values, or {contains: text}
 TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
 PROOFS = "proofs"  # stands for a table whose columns are arguments
 MAX_ENTRIES = 6  # of a column that a message lists
 EQUAL = 1e-9  # relative difference of equal numbers
 ALLOWED = (
-    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Dict, ast.Call),
-    *(ast.keyword, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp),
-    *(ast.USub, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Lt, ast.LtE, ast.Gt),
+    *(
+        ast.Expression,
+        ast.Constant,
+        ast.Name,
+        ast.Load,
+        ast.List,
+        ast.Dict,
+        ast.Call,
+    ),
+    *(
+        ast.keyword,
+        ast.BinOp,
+        ast.Add,
+        ast.Sub,
+        ast.Mult,
+        ast.Div,
+        ast.UnaryOp,
+    ),
+    *(
+        ast.USub,
+        ast.BoolOp,
+        ast.And,
+        ast.Or,
+        ast.Compare,
+        ast.Lt,
+        ast.LtE,
+        ast.Gt,
+    ),
     ast.GtE,
 )
 
@@ -52,13 +79,19 @@ def matching(table: pd.DataFrame, where: Point) -> pd.DataFrame:
             raise Missing(f"no column {column}")
         if isinstance(condition, dict):
             text = table[column].astype(str)
-            table = table[text.str.contains(condition["contains"], regex=False)]
+            table = table[
+                text.str.contains(condition["contains"], regex=False)
+            ]
             continue
         allowed = condition if isinstance(condition, list) else [condition]
         table = table[table[column].isin(allowed)]
-        missing = [entry for entry in allowed if not (table[column] == entry).any()]
+        missing = [
+            entry for entry in allowed if not (table[column] == entry).any()
+        ]
         if missing and isinstance(condition, list):
-            raise MissingRow(f"no row of {column} {', '.join(map(str, missing))}")
+            raise MissingRow(
+                f"no row of {column} {', '.join(map(str, missing))}"
+            )
     return table
 
 
@@ -67,8 +100,12 @@ def unlike(table: pd.DataFrame, where: Point) -> str:
     for column, condition in where.items():
         is_plain = column in table and not isinstance(condition, dict | list)
         if is_plain and not (table[column] == condition).any():
-            entries = map(repr, table[column].drop_duplicates().tolist()[:MAX_ENTRIES])
-            return f" of {column} {condition!r}, which has {', '.join(entries)}"
+            entries = map(
+                repr, table[column].drop_duplicates().tolist()[:MAX_ENTRIES]
+            )
+            return (
+                f" of {column} {condition!r}, which has {', '.join(entries)}"
+            )
     return ""
 
 
@@ -156,7 +193,9 @@ class Words:
         if len(columns) == 1:
             low, high = student(estimates[:, 0])
             bare = len(estimates) == 1 and column not in self.exact
-            return Number(float(estimates.mean()), float(low), float(high), bare=bare)
+            return Number(
+                float(estimates.mean()), float(low), float(high), bare=bare
+            )
         if len(rows) > 1:
             raise Undefined(f"{len(rows)} rows where one was expected")
         return Number(*estimates[0].tolist())
@@ -171,7 +210,9 @@ class Words:
         points = filled(self.rows, x, y)
         points = points[(points[x] > 0) & (points[y] > 0)]
         if points[x].nunique() < 3:
-            raise Undefined(f"fewer than three positive points ({len(points)})")
+            raise Undefined(
+                f"fewer than three positive points ({len(points)})"
+            )
         return Number(*power(points[x].to_numpy(), points[y].to_numpy()))
 
     def shape(self, per: Point, of: str) -> Number:
@@ -181,7 +222,9 @@ class Words:
         above half of its largest mean do not count: little was learnt there.
         """
         reference_curve = self._same_group(of, **per)[["x", "mean"]]
-        joined = self.rows.merge(reference_curve, on="x", suffixes=("", "_per"))
+        joined = self.rows.merge(
+            reference_curve, on="x", suffixes=("", "_per")
+        )
         points = joined[joined["mean"] < joined["mean"].max() / 2]
         if len(points) < 3:
             raise Undefined(f"{len(points)} points where anything was learnt")
@@ -206,7 +249,8 @@ class Words:
         one, for the upper end the other way round.
         """
         ours, theirs = (
-            self._curve(along, number, **how) for number in (ours_where, theirs_where)
+            self._curve(along, number, **how)
+            for number in (ours_where, theirs_where)
         )
         start = theirs.pop(0.0, None)
         ours.pop(0.0, None)
@@ -219,13 +263,17 @@ class Words:
 
         def times(level: float, end: str) -> float:
             enough = [
-                key for key, number in ours.items() if getattr(number, end) <= level
+                key
+                for key, number in ours.items()
+                if getattr(number, end) <= level
             ]
             return best / min(enough) if enough else 0.0
 
         ratio = times(goal.value, "value")
         low = times(goal.low, "high")
-        bare = any(number.bare for number in [*ours.values(), *theirs.values()])
+        bare = any(
+            number.bare for number in [*ours.values(), *theirs.values()]
+        )
         return Number(ratio, low, times(goal.high, "low"), bare=bare)
 
     def worst_step(
@@ -246,11 +294,15 @@ class Words:
 
     def most(self, along: str, **how: Any) -> Number:
         """The largest number along a column."""
-        return max(self._several(along, **how), key=lambda estimate: estimate.value)
+        return max(
+            self._several(along, **how), key=lambda estimate: estimate.value
+        )
 
     def least(self, along: str, **how: Any) -> Number:
         """The least number along a column."""
-        return min(self._several(along, **how), key=lambda estimate: estimate.value)
+        return min(
+            self._several(along, **how), key=lambda estimate: estimate.value
+        )
 
     def _several(self, along: str, **how: Any) -> list[Number]:
         numbers = list(self._curve(along, **how).values())
@@ -275,7 +327,11 @@ class Words:
 
     def inside(self, column: str, level: float = 0.05) -> Number:
         """The share of a table's cells whose p is not below a level."""
-        rows = self.rows.dropna(subset=column) if column in self.rows else self.rows
+        rows = (
+            self.rows.dropna(subset=column)
+            if column in self.rows
+            else self.rows
+        )
         chances = filled(rows, column)[column]
         share = float((chances >= level).mean())
         return Number(share, share, share, len(chances))
@@ -306,7 +362,9 @@ class Words:
         """A number whose interval is at least a factor wide on both sides."""
         low = number.value / factor.value
         high = number.value * factor.value
-        return replace(number, low=min(low, number.low), high=max(high, number.high))
+        return replace(
+            number, low=min(low, number.low), high=max(high, number.high)
+        )
 
     def proof(self, argument: str, times: float = 1.0) -> Number:
         """What an argument yields over what it claims; the group is its case.
@@ -314,17 +372,30 @@ class Words:
         With ``times`` the formula is computed for that multiple of its target but
         compared with the target; without one the claimed value is divided.
         """
-        arguments = {k: float(v) for k, v in self.point.items() if k != "argument"}
+        arguments = {
+            k: float(v) for k, v in self.point.items() if k != "argument"
+        }
         for key in {*TARGETS} & {*arguments}:
             arguments[key] *= times
         share = float(self.arguments[argument](**arguments).share) * times
         if math.isnan(share):
             raise Undefined("the argument yields no number")
-        return Number.of_any(1.0 if math.isclose(share, 1.0, rel_tol=EQUAL) else share)
+        return Number.of_any(
+            1.0 if math.isclose(share, 1.0, rel_tol=EQUAL) else share
+        )
 
 
 CLAIM_WORDS = (
-    *("at", "slope", "shape", "fewer", "worst_step", "most", "least", "spread"),
+    *(
+        "at",
+        "slope",
+        "shape",
+        "fewer",
+        "worst_step",
+        "most",
+        "least",
+        "spread",
+    ),
     *("inside", "standing_out", "exactly", "outside", "widened", "proof"),
 )
 
@@ -359,13 +430,17 @@ def compiled(expression: str) -> Expression:
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except SyntaxError as error:
-        raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
+        raise ValueError(
+            f"{expression!r} is no expression: {error.msg}"
+        ) from None
     reads: list[tuple[str, str]] = []
     unquoted: list[tuple[str, str]] = []
     words = set()
     for node in ast.walk(tree):
         if not isinstance(node, ALLOWED):
-            raise ValueError(f"{ast.unparse(node)!r} is no part of an expression")
+            raise ValueError(
+                f"{ast.unparse(node)!r} is no part of an expression"
+            )
         if isinstance(node, ast.Call):
             words.add(node.func)
             reads += _called(node)
@@ -396,7 +471,11 @@ def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
         if isinstance(argument, ast.Constant)
     ]
     if word == "at":
-        names = (name for name in [*texts, *keywords] if name not in takes.parameters)
+        names = (
+            name
+            for name in [*texts, *keywords]
+            if name not in takes.parameters
+        )
         yield from ((name, table_name) for name in names)
     elif word == "proof":
         yield from ((name, PROOFS) for name in texts)
@@ -409,7 +488,9 @@ def _unquoted(call: ast.Call) -> Iterator[tuple[str, str]]:
     word = ast.unparse(call.func)
     takes = inspect.signature(getattr(Words, word)).parameters
     names = [name for name in takes if name != "self"]
-    keywords = {str(argument.arg): argument.value for argument in call.keywords}
+    keywords = {
+        str(argument.arg): argument.value for argument in call.keywords
+    }
     for name, argument in {
         **dict(zip(names, call.args, strict=False)),
         **keywords,

@@ -84,7 +84,10 @@ def compose(
     ConfigError
     """
     register()
-    with refusing(overrides), hydra.initialize(config_path=None, version_base=VERSION):
+    with (
+        refusing(overrides),
+        hydra.initialize(config_path=None, version_base=VERSION),
+    ):
         tree: Any = OmegaConf.to_container(
             hydra.compose(name, [*overrides], return_hydra_config=True)
         )
@@ -97,14 +100,22 @@ def application(task: Callable[..., Any]) -> Callable[[], None]:
     It is passed plain values, the name chosen in each group, and the job's overrides.
     """
     register()
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, to be told in one line
+    os.environ["HYDRA_FULL_ERROR"] = (
+        "1"  # errors are raised, to be told in one line
+    )
 
     def job(composed: DictConfig) -> None:
         now = HydraConfig.get()
         overrides = [text.removeprefix("++") for text in now.overrides.task]
-        task(OmegaConf.to_container(composed), _chosen(now.runtime.choices), overrides)
+        task(
+            OmegaConf.to_container(composed),
+            _chosen(now.runtime.choices),
+            overrides,
+        )
 
-    command: Callable[[], None] = hydra.main(str(conf_dir()), FULL_CONFIG, VERSION)(job)
+    command: Callable[[], None] = hydra.main(
+        str(conf_dir()), FULL_CONFIG, VERSION
+    )(job)
     return command
 
 
@@ -118,7 +129,11 @@ def refuse_flags(flags: Sequence[str]) -> None:
 
 def _chosen(choices: Mapping[str, Any]) -> dict[str, str]:
     """The name chosen in each group, of Hydra's choices."""
-    return {group: name for group, name in choices.items() if group in GROUPS and name}
+    return {
+        group: name
+        for group, name in choices.items()
+        if group in GROUPS and name
+    }
 
 
 @contextmanager
@@ -136,12 +151,16 @@ def refusing(overrides: Sequence[str] = ()) -> Iterator[None]:
         one_of(f"command line: {group}", name, available(group))
         raise
     except RecursionError as error:
-        raise ConfigError("conf/: defaults: expected no circle, found one") from error
+        raise ConfigError(
+            "conf/: defaults: expected no circle, found one"
+        ) from error
     except _SENSELESS as error:
         texts = [f"{error}"]
         if error.__cause__:
             texts.append(f"{error.__cause__}")
-        lines = [text.strip().splitlines()[0] for text in texts if text.strip()]
+        lines = [
+            text.strip().splitlines()[0] for text in texts if text.strip()
+        ]
         reason = ": ".join(lines) or type(error).__name__
         about = [text for text in overrides if key_of(text) in reason]
         where = "".join(f"{text.removeprefix('++')}: " for text in about[-1:])
@@ -181,7 +200,9 @@ class Conf(ConfigSource):
     def load_config(self, config_path: str) -> ConfigResult:
         """Read a file; ConfigError if it is not one of settings."""
         content = OmegaConf.create(contents(_file(config_path)))
-        return ConfigResult(self.provider, self.full_path(), content, {"package": None})
+        return ConfigResult(
+            self.provider, self.full_path(), content, {"package": None}
+        )
 
     def is_config(self, config_path: str) -> bool:
         """Whether there is such a file."""
@@ -191,11 +212,19 @@ class Conf(ConfigSource):
         """Whether it is a group, or the root."""
         return config_path in ("", *GROUPS)
 
-    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+    def list(
+        self, config_path: str, results_filter: ObjectType | None
+    ) -> list[str]:
         """The names in a group, or the groups."""
         if config_path == "":
-            return [] if results_filter == ObjectType.CONFIG else [*GROUPS[:-1]]
-        return [] if results_filter == ObjectType.GROUP else available(config_path)
+            return (
+                [] if results_filter == ObjectType.CONFIG else [*GROUPS[:-1]]
+            )
+        return (
+            []
+            if results_filter == ObjectType.GROUP
+            else available(config_path)
+        )
 
 
 def _file(config_path: str) -> str:
@@ -239,14 +268,20 @@ def contents(file: str) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{where}: {error.strerror}") from error
     if re.search(rb"@\s*package", text):  # a directive of Hydra
-        raise ConfigError(f"{where}: expected settings of its group, not @package")
+        raise ConfigError(
+            f"{where}: expected settings of its group, not @package"
+        )
     content = load_yaml(where, text)
     if not content or not isinstance(content, dict):
-        raise ConfigError(f"{where}: expected keys and values, name first of all")
+        raise ConfigError(
+            f"{where}: expected keys and values, name first of all"
+        )
     if file != ROOT:
         _add_products(file, content)
         settings = {
-            key: setting for key, setting in content.items() if key != "defaults"
+            key: setting
+            for key, setting in content.items()
+            if key != "defaults"
         }
         section_type = schema.GROUPS[file.partition("/")[0]]
         check(settings, section_type, f"{where}: ", is_whole=False)
@@ -285,11 +320,19 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
     where = f"conf/{file}: defaults"
     defaults = content.get("defaults", [])
     for default in defaults if isinstance(defaults, list) else [defaults]:
-        if group == "problem" and isinstance(default, dict) and [*default] == [DATASET]:
-            one_of(f"{where}: {DATASET}", default[DATASET], available("dataset"))
+        if (
+            group == "problem"
+            and isinstance(default, dict)
+            and [*default] == [DATASET]
+        ):
+            one_of(
+                f"{where}: {DATASET}", default[DATASET], available("dataset")
+            )
         else:
             names = available(group) if group != "paper" else []
-            choices = [name for name in names if group_file(group, name) != file]
+            choices = [
+                name for name in names if group_file(group, name) != file
+            ]
             one_of(where, default, ["_self_", *choices])
     inline = content.get("dataset") if group == "problem" else None
     name = inline.get("name") if isinstance(inline, dict) else None
@@ -355,10 +398,18 @@ def hydra_override(override: str, several: bool = False) -> str:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"{where}: expected key=value: {reason}") from error
     if "${" in override:
-        raise ConfigError(f"{where}: {key_of(override)}: expected a value, found ${{")
-    if order.package is not None or (order.is_sweep_override() and not several):
+        raise ConfigError(
+            f"{where}: {key_of(override)}: expected a value, found ${{"
+        )
+    if order.package is not None or (
+        order.is_sweep_override() and not several
+    ):
         raise ConfigError(
             f"{where}: expected key=value, one value; --multirun takes several"
         )
-    is_plain = not (order.is_add() or order.is_delete() or order.is_force_add())
-    return f"++{text}" if is_plain and order.key_or_group not in GROUPS else text
+    is_plain = not (
+        order.is_add() or order.is_delete() or order.is_force_add()
+    )
+    return (
+        f"++{text}" if is_plain and order.key_or_group not in GROUPS else text
+    )

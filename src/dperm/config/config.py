@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from dperm.config import grid, run_spec, schema, scope
-from dperm.config.locate import RESERVED, ConfigError, available, conf_file, group_file
+from dperm.config.locate import (
+    RESERVED,
+    ConfigError,
+    available,
+    conf_file,
+    group_file,
+)
 from dperm.config.validation import check, key_of, one_of
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
@@ -52,7 +58,9 @@ def sections(
     unread = [name for name in all_names if name not in contents]
     if unread:
         contents |= _sections(group, unread, inner)
-    return {name: scope.seen(group, name, contents[name]) for name in all_names}
+    return {
+        name: scope.seen(group, name, contents[name]) for name in all_names
+    }
 
 
 def _sections(
@@ -63,7 +71,9 @@ def _sections(
 
     trees: dict[str, Any] = {}
     if not inner:
-        trees = {name: composition.as_written(group, name) for name in all_names}
+        trees = {
+            name: composition.as_written(group, name) for name in all_names
+        }
     inner_orders = [composition.hydra_override(text) for text in inner]
     composed = [name for name in all_names if trees.get(name) is None]
     for begin in range(0, len(composed), TOGETHER):
@@ -72,7 +82,8 @@ def _sections(
         for number, name in enumerate(group_names):
             orders.append(f"+{group}@s{number}='{name}'")
             orders += [
-                text.replace(f"{group}.", f"s{number}.", 1) for text in inner_orders
+                text.replace(f"{group}.", f"s{number}.", 1)
+                for text in inner_orders
             ]
         tree, _ = composition.compose(composition.SECTIONS_CONFIG, orders)
         for number, name in enumerate(group_names):
@@ -89,7 +100,9 @@ def _sections(
 def paper_label(name: str) -> str:
     """What pages call a paper: its label, or the name of one that has none."""
     # Verdicts may be of a paper that went.
-    return str((name in available("paper") and read("paper", name).label) or name)
+    return str(
+        (name in available("paper") and read("paper", name).label) or name
+    )
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
@@ -108,7 +121,9 @@ def settings(overrides: Sequence[str]) -> schema.Config:
                 f"{text}: expected a key below it, as in {key_of(text)}.name: what is "
                 "made is chosen by the target"
             )
-    free = [text for text in overrides if key_of(text).split(".")[0] not in CHOSEN]
+    free = [
+        text for text in overrides if key_of(text).split(".")[0] not in CHOSEN
+    ]
     removals = [f"~{group}" for group in CHOSEN]
     tree, names = _composed([*free, *removals])
     tree = {key: setting for key, setting in tree.items() if key not in CHOSEN}
@@ -127,7 +142,9 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     return checked(*_composed(overrides), overrides)
 
 
-def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+def _composed(
+    overrides: Sequence[str],
+) -> tuple[dict[str, Any], dict[str, str]]:
     """What Hydra composes for a command line, and the chosen name in each group."""
     from dperm.config import composition
 
@@ -176,7 +193,9 @@ def _object(
         Path(config.output.results, folder).as_posix(),
         Path(config.output.figures, folder).as_posix(),
     )
-    return replace(config, data=replace(config.data, mirror=mirror), output=output)
+    return replace(
+        config, data=replace(config.data, mirror=mirror), output=output
+    )
 
 
 # --- the part of a paper that a scale runs --------------------------------------------
@@ -201,7 +220,8 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
         return {
             name: product
             for name, product in products.items()
-            if (product.smoke or scale.thorough) and sweeps.keys() >= {*product.sweeps}
+            if (product.smoke or scale.thorough)
+            and sweeps.keys() >= {*product.sweeps}
         }
 
     return replace(
@@ -221,7 +241,9 @@ def _small(sweep: schema.Sweep, small_problems: list[str]) -> schema.Sweep:
     return replace(
         sweep,
         grid=[
-            point for point in points if point.get("problem") in (None, *small_problems)
+            point
+            for point in points
+            if point.get("problem") in (None, *small_problems)
         ],
         problems=[name for name in sweep.problems if name in small_problems],
         prepared=prepared,
@@ -266,21 +288,35 @@ def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
     file may then name others.
     """
     where = f"conf/{group_file('paper', paper.name)}"
-    if not any((paper.runs, paper.sweeps, paper.figures, paper.tables, paper.claims)):
-        raise ConfigError(f"{where}: runs: expected runs, sweeps or tables, found none")
+    if not any(
+        (paper.runs, paper.sweeps, paper.figures, paper.tables, paper.claims)
+    ):
+        raise ConfigError(
+            f"{where}: runs: expected runs, sweeps or tables, found none"
+        )
     if paper.runs and not (paper.problems or problems):
-        raise ConfigError(f"{where}: problems: expected at least one, found none")
+        raise ConfigError(
+            f"{where}: problems: expected at least one, found none"
+        )
     allowed = problems or [*paper.problems, *paper.small_problems]
     for collection in ("runs", "figures", "tables"):
         for name, product in getattr(paper, collection).items():
             for problem in product.problems or ():
-                one_of(f"{where}: {collection}.{name}.problems", problem, allowed)
+                one_of(
+                    f"{where}: {collection}.{name}.problems", problem, allowed
+                )
             for sweep in getattr(product, "sweeps", ()):
-                one_of(f"{where}: {collection}.{name}.sweeps", sweep, paper.sweeps)
-    files = {f"published.{name}": file for name, file in paper.published.items()}
+                one_of(
+                    f"{where}: {collection}.{name}.sweeps", sweep, paper.sweeps
+                )
+    files = {
+        f"published.{name}": file for name, file in paper.published.items()
+    }
     for key, file in (files | {"claims": paper.claims}).items():
         if file and paper_file(paper, file) is None:
-            raise ConfigError(f"{where}: {key}: no file conf/paper/{paper.name}/{file}")
+            raise ConfigError(
+                f"{where}: {key}: no file conf/paper/{paper.name}/{file}"
+            )
     for source in paper.printed_numbers:
         key = f"{where}: printed_numbers"
         printed_table = source.paper_table or source.table

@@ -21,7 +21,9 @@ from dperm.config.validation import one_of
 AXES = ("passes", "step", "clip")  # of the grid of a run
 MAX_POINTS = 10**6  # points of a grid, and values of an axis
 MOST_PASSES = 10**6  # over the data; longer runs would not end
-INFINITE = ".inf is accepted only for clip, without noise (privacy.epsilon: .inf)"
+INFINITE = (
+    ".inf is accepted only for clip, without noise (privacy.epsilon: .inf)"
+)
 Point = dict[str, Any]
 
 
@@ -50,23 +52,33 @@ def points(
     for single in grids:
         all_points += _product(single, where, axes)
     if not all_points:
-        raise ConfigError(f"{where}: the grid is empty; expected at least one point")
+        raise ConfigError(
+            f"{where}: the grid is empty; expected at least one point"
+        )
     if len(grids) == 1:
         return all_points
-    return list({tuple(sorted(point.items())): point for point in all_points}.values())
+    return list(
+        {tuple(sorted(point.items())): point for point in all_points}.values()
+    )
 
 
-def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Point]:
+def _product(
+    grid: Any, where: str, axes: Sequence[str] | None
+) -> Iterator[Point]:
     plain = dict(_mapping(grid, where))
     paired = _lists(plain.pop("zip", {}), f"{where}.zip", axes is None)
     lists = _lists(plain, where, axes is None)
     lengths = {name: len(numbers) for name, numbers in paired.items()}
     if len({*lengths.values()}) > 1:
-        raise ConfigError(f"{where}.zip: expected equal lengths, found {lengths}")
+        raise ConfigError(
+            f"{where}.zip: expected equal lengths, found {lengths}"
+        )
     names = [*lists, *paired]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"{where}: axis {name!r} is given twice; expected once")
+            raise ConfigError(
+                f"{where}: axis {name!r} is given twice; expected once"
+            )
         if axes is not None:
             one_of(where, name, axes)
     for name in axes or ():
@@ -88,8 +100,12 @@ def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Poin
 
 
 def _mapping(grid: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(grid, Mapping) or not all(isinstance(axis, str) for axis in grid):
-        raise ConfigError(f"{where}: expected a mapping of axes, found {grid!r}")
+    if not isinstance(grid, Mapping) or not all(
+        isinstance(axis, str) for axis in grid
+    ):
+        raise ConfigError(
+            f"{where}: expected a mapping of axes, found {grid!r}"
+        )
     return grid
 
 
@@ -106,7 +122,9 @@ def _lists(axes: Any, where: str, is_named: bool) -> dict[str, list[Any]]:
             else [axis_values]
         )
         if not axis_values:
-            raise ConfigError(f"{key}: expected at least one value, found none")
+            raise ConfigError(
+                f"{key}: expected at least one value, found none"
+            )
         for number in axis_values:
             is_plain = _is_number(number) or (
                 is_named and isinstance(number, str | bool)
@@ -125,7 +143,11 @@ def _is_number(value: Any) -> bool:
 
 def _logspace(axis: Mapping[str, Any], where: str) -> list[float]:
     ends = axis.get("logspace") if len(axis) == 1 else None
-    if isinstance(ends, list | tuple) and len(ends) == 3 and all(map(_is_number, ends)):
+    if (
+        isinstance(ends, list | tuple)
+        and len(ends) == 3
+        and all(map(_is_number, ends))
+    ):
         start, stop, num = ends
         is_above = min(start, stop) > 0 and max(start, stop) < math.inf
         if is_above and isinstance(num, int) and 1 <= num <= MAX_POINTS:
@@ -170,7 +192,9 @@ def thin(grid: Sequence[Point], keep: Mapping[str, int]) -> list[Point]:
     thinned = [*grid]
     for axis, count in keep.items():
         axis_values = sorted(values(thinned, axis))
-        chosen = np.linspace(0, len(axis_values) - 1, min(count, len(axis_values)))
+        chosen = np.linspace(
+            0, len(axis_values) - 1, min(count, len(axis_values))
+        )
         remaining = {axis_values[round(index)] for index in chosen}
         thinned = [point for point in thinned if point[axis] in remaining]
     return thinned

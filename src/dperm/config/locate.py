@@ -19,7 +19,9 @@ from dperm.names import ConfigError as ConfigError
 from dperm.names import home as home
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
-_IS_PACKAGED = ContextVar("_IS_PACKAGED", default=False)  # see ``packaged_alone``
+_IS_PACKAGED = ContextVar(
+    "_IS_PACKAGED", default=False
+)  # see ``packaged_alone``
 ROOT = "config.yaml"
 OWN = "own"  # below results/: rows on problems that are no paper's
 # Names that no paper may have: commands, targets, and folders beside those of papers.
@@ -72,7 +74,9 @@ def own_conf() -> Path | None:
     path = os.environ.get("DPERM_CONF")
     folder = Path(path or "conf").resolve()
     if path and not folder.is_dir():
-        raise ConfigError(f"DPERM_CONF: {folder}: expected a folder of YAML files")
+        raise ConfigError(
+            f"DPERM_CONF: {folder}: expected a folder of YAML files"
+        )
     return folder if folder.is_dir() and folder != home() / "conf" else None
 
 
@@ -88,7 +92,11 @@ def conf_dirs() -> list[Path]:
         return [packaged]
     if str(user_folder.parent) not in sys.path:
         sys.path.append(str(user_folder.parent))
-    return [user_folder] if (user_folder / ROOT).is_file() else [user_folder, packaged]
+    return (
+        [user_folder]
+        if (user_folder / ROOT).is_file()
+        else [user_folder, packaged]
+    )
 
 
 def conf_dir() -> Path:
@@ -106,7 +114,9 @@ def conf_files(folder: str) -> list[Path]:
     """The YAML files in a folder by its path below ``conf/``, one of each name."""
     paths: dict[str, Path] = {}
     for conf in reversed(conf_dirs()):
-        paths |= {path.name: path for path in sorted(conf.glob(f"{folder}/*.yaml"))}
+        paths |= {
+            path.name: path for path in sorted(conf.glob(f"{folder}/*.yaml"))
+        }
     return [paths[name] for name in sorted(paths)]
 
 
@@ -118,7 +128,9 @@ def available(group: str) -> list[str]:
         files = os.listdir(folder / group) if is_there else []  # noqa: PTH208  # fast
         if group == "paper":
             papers = [
-                name for name in files if (folder / group_file(group, name)).is_file()
+                name
+                for name in files
+                if (folder / group_file(group, name)).is_file()
             ]
             names.update(papers)
         else:
@@ -128,4 +140,8 @@ def available(group: str) -> list[str]:
 
 def group_file(group: str, name: str) -> str:
     """Path below ``conf/`` of a name of a group."""
-    return f"paper/{name}/paper.yaml" if group == "paper" else f"{group}/{name}.yaml"
+    return (
+        f"paper/{name}/paper.yaml"
+        if group == "paper"
+        else f"{group}/{name}.yaml"
+    )

@@ -20,7 +20,9 @@ from dperm.config.validation import key_of
 from dperm.storage import files as store
 
 IN_KEYS = "nothing"  # keys have the settings that are in it
-OPTION = "--spec"  # of a stage: the file of its job, before which other words yield
+OPTION = (
+    "--spec"  # of a stage: the file of its job, before which other words yield
+)
 FOLDER = Path(".snakemake", "dperm")
 #: Of the process of a job: groups to names to plain sections.
 _SECTIONS: dict[str, dict[str, Any]] = {}
@@ -70,7 +72,9 @@ def read(path: Path, workers: int) -> schema.Config:
     return replace(config, workers=workers)
 
 
-def write_sections(sections: Mapping[str, Mapping[str, Any]], name: str) -> Path:
+def write_sections(
+    sections: Mapping[str, Mapping[str, Any]], name: str
+) -> Path:
     """Write sections by groups and names; returns the path."""
     plain = {
         group: {name: asdict(section) for name, section in named.items()}
@@ -90,7 +94,9 @@ def sections(
         return {}
     declared_type = schema.GROUPS[group]
     return {
-        name: rebuilt(declared_type, stored[name]) for name in names if name in stored
+        name: rebuilt(declared_type, stored[name])
+        for name in names
+        if name in stored
     }
 
 
@@ -104,7 +110,8 @@ def rebuilt(declared_type: Any, plain: Any) -> Any:
     if isinstance(declared_type, type) and is_dataclass(declared_type):
         section: Any = object.__new__(declared_type)
         parts = {
-            name: rebuilt(_hints(declared_type)[name], plain[name]) for name in plain
+            name: rebuilt(_hints(declared_type)[name], plain[name])
+            for name in plain
         }
         vars(section).update(parts)
         return section

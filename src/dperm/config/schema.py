@@ -48,7 +48,12 @@ SOURCES = {  # origins of sources to their keys; members may be left out
     "synthetic": ("generator", "options"),
 }
 ONE_RELEASE = Ledger((Gaussian(1.0, 1.0, 1, "1", "an example"),))
-QUANTITIES = ("errors", "deviations", "counts", "seconds")  # that a paper prints
+QUANTITIES = (
+    "errors",
+    "deviations",
+    "counts",
+    "seconds",
+)  # that a paper prints
 
 
 def same(check: Callable[[Any], Any]) -> AfterValidator:
@@ -80,7 +85,9 @@ def named(group: str) -> AfterValidator:
     """A constraint: the text must be the name of a YAML of the group."""
 
     def check(name: str) -> None:
-        if conf_file(group_file(group, name)) is None:  # faster than to list them
+        if (
+            conf_file(group_file(group, name)) is None
+        ):  # faster than to list them
             one_of("", name, available(group))
 
     return same(check)
@@ -94,7 +101,9 @@ def _each_once(words: Sequence[Any]) -> None:
 
 def _given(spec: Any, names: str) -> None:
     if spec in (GIVEN, None):
-        raise ValueError(f": expected axes {names}, each with its values, found none")
+        raise ValueError(
+            f": expected axes {names}, each with its values, found none"
+        )
 
 
 def _run(spec: Any) -> None:
@@ -108,7 +117,9 @@ def _run(spec: Any) -> None:
 def _swept(spec: Any) -> None:
     _given(spec, "of any names")
     points = grid.points(spec, "", axes=None)
-    for axis in sorted(RESERVED_AXES & {name for point in points for name in point}):
+    for axis in sorted(
+        RESERVED_AXES & {name for point in points for name in point}
+    ):
         raise ValueError(
             f".{axis}: expected another name, as all rows have a column {axis}"
         )
@@ -127,13 +138,17 @@ def _below(paths: Sequence[str]) -> None:
     for path in paths:
         folders = PurePosixPath(path).parts
         if not folders or folders[0] == "/" or ".." in folders:
-            raise ValueError(f"expected paths below the folder, found {path!r}")
+            raise ValueError(
+                f"expected paths below the folder, found {path!r}"
+            )
 
 
 def _category(word: Any) -> None:
     if isinstance(word, bool) or not isinstance(word, str | int | float):
         text = "nothing" if word is None else repr(word)
-        raise ValueError(f"expected text or a number, found {text}{quoted(word)}")
+        raise ValueError(
+            f"expected text or a number, found {text}{quoted(word)}"
+        )
 
 
 def _calibration(name: str) -> None:
@@ -145,7 +160,9 @@ def _calibration(name: str) -> None:
     check_call(accountant.epsilon, where, ("ledger", "delta"))
     try:
         epsilon = accountant.epsilon(ONE_RELEASE, 1e-6)
-    except Exception:  # it may refuse; an error is told with its line where it is used
+    except (
+        Exception
+    ):  # it may refuse; an error is told with its line where it is used
         return
     if not isinstance(epsilon, Real) or epsilon != epsilon:
         raise ValueError(f"{where}: expected a number, found {epsilon!r}")
@@ -172,11 +189,17 @@ Problems = Annotated[ProblemNames, Field(min_length=1)]
 RunGrid = Annotated[Any, same(_run)]
 SweepGrid = Annotated[Any, same(_swept)]
 OfRecords = Literal["1/n", "1/n^2"]  # see ``grid.number``
-Strength = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)] | OfRecords
+Strength = (
+    Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)] | OfRecords
+)
 Delta = Annotated[float, Strict(), Field(gt=0, lt=1)] | OfRecords
 Url = Annotated[str, matching("https?://[^/].*", "http:// or https://")]
-Digest = Annotated[str, matching("sha256:[0-9a-f]{64}", "sha256: and 64 hex digits")]
-Calibrations = Annotated[list[Calibration], Field(min_length=1), same(_each_once)]
+Digest = Annotated[
+    str, matching("sha256:[0-9a-f]{64}", "sha256: and 64 hex digits")
+]
+Calibrations = Annotated[
+    list[Calibration], Field(min_length=1), same(_each_once)
+]
 
 
 class Section:
@@ -195,7 +218,9 @@ class Section:
         fields = [*cls.__dataclass_fields__]
         for key in content if isinstance(content, dict) else ():
             if key not in fields:
-                raise PydanticCustomError(UNKNOWN, "", {"key": key, "known": fields})
+                raise PydanticCustomError(
+                    UNKNOWN, "", {"key": key, "known": fields}
+                )
         return content
 
 
@@ -215,13 +240,19 @@ class Source(Part):
     origin: Annotated[str, among(*SOURCES)] = GIVEN
     # paths below the current folder, data.mirror, or an installed package's folder
     files: Annotated[Names, same(_below)] = field(default_factory=list)
-    members: Names = field(default_factory=list)  # of archives among these files
+    members: Names = field(
+        default_factory=list
+    )  # of archives among these files
     # http: of files
     urls: Annotated[list[Url], same(_each_once)] = field(default_factory=list)
     id: Count | None = None  # openml: data set id
-    loader: Name | None = None  # sklearn: function of its datasets; package: its name
+    loader: Name | None = (
+        None  # sklearn: function of its datasets; package: its name
+    )
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
-    options: dict[str, Any] = field(default_factory=dict)  # of loader, generator
+    options: dict[str, Any] = field(
+        default_factory=dict
+    )  # of loader, generator
 
 
 Sources = Annotated[list[Source], Field(min_length=1)]
@@ -231,13 +262,15 @@ Sources = Annotated[list[Source], Field(min_length=1)]
 class Reader(Part):
     """How the files become arrays X (n, p) and y (n,)."""
 
-    format: Literal["arrays", "arff", "csv", "libsvm", "cal_housing", "nips2003"] = (
-        "arrays"
-    )
+    format: Literal[
+        "arrays", "arff", "csv", "libsvm", "cal_housing", "nips2003"
+    ] = "arrays"
     target: str | None = None  # column that holds y (arff, csv, openml)
     positive: str | None = None  # class mapped to +1, all others to -1
     drop: list[str] = field(default_factory=list)  # columns left out
-    missing: Literal["mean", "median", "drop"] | None = None  # arff, csv; None: refused
+    missing: Literal["mean", "median", "drop"] | None = (
+        None  # arff, csv; None: refused
+    )
     # arff, csv: column: its values, each of which becomes a column of 0 and 1
     categories: dict[str, list[Category]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # of the format
@@ -292,7 +325,9 @@ class ProblemSection(Part):
     title: str = ""
     dataset: Dataset = field(default_factory=Dataset)
     preparation: Preparation = field(default_factory=Preparation)
-    loss: Text = GIVEN  # name of one of dperm.problems.losses, except the linear one
+    loss: Text = (
+        GIVEN  # name of one of dperm.problems.losses, except the linear one
+    )
     penalty: PenaltySection = field(default_factory=PenaltySection)
     privacy: Privacy = field(default_factory=Privacy)
 
@@ -303,7 +338,9 @@ class Solver(Part):
 
     name: Name = GIVEN
     label: Text = GIVEN  # as the paper writes it
-    algorithm: Text = GIVEN  # a module of this package, next to conf, or installed
+    algorithm: Text = (
+        GIVEN  # a module of this package, next to conf, or installed
+    )
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -324,16 +361,28 @@ class RunSection(Part):
 class Sweep(Part):
     """An experiment other than a tuned grid: a function, called at every point."""
 
-    function: Text = GIVEN  # a function of the paper's sweeps.py, or of all papers
+    function: Text = (
+        GIVEN  # a function of the paper's sweeps.py, or of all papers
+    )
     grid: SweepGrid = GIVEN  # axes of any name
     # the grid at scales smoke and quickstart; None: the same
     small: SweepGrid | None = None
     replicates: Count = 10
-    problems: ProblemNames = field(default_factory=list)  # whose optimum is needed
-    prepared: ProblemNames = field(default_factory=list)  # whose arrays are needed
-    tuned: Flag = False  # whether it starts from the tuned settings of its solvers
-    timed: Flag = False  # whether its seconds are shown: then nothing else runs
-    together: Names = field(default_factory=list)  # axes that one process runs through
+    problems: ProblemNames = field(
+        default_factory=list
+    )  # whose optimum is needed
+    prepared: ProblemNames = field(
+        default_factory=list
+    )  # whose arrays are needed
+    tuned: Flag = (
+        False  # whether it starts from the tuned settings of its solvers
+    )
+    timed: Flag = (
+        False  # whether its seconds are shown: then nothing else runs
+    )
+    together: Names = field(
+        default_factory=list
+    )  # axes that one process runs through
     # Whether a point depends on its own problem and solver only. Then it stays valid
     # when others are added or removed, and is passed its own solver's entry of options.
     apart: Flag = False
@@ -350,7 +399,9 @@ class Product(Part):
     sweeps: Names = field(default_factory=list)
     calibration: Calibration = calibrations.PUBLISHED
     caption: str = ""
-    timed: Flag = False  # whether it shows seconds; they are then measured for it
+    timed: Flag = (
+        False  # whether it shows seconds; they are then measured for it
+    )
     options: dict[str, Any] = field(default_factory=dict)
     smoke: Flag = True  # whether scales that are not thorough make it
 
@@ -365,9 +416,13 @@ class PrintedNumbers(Part):
     ours: Text = GIVEN  # column
     low: str = ""  # columns of the interval of ours
     high: str = ""
-    rows: dict[str, str] = field(default_factory=dict)  # column: its value in them
+    rows: dict[str, str] = field(
+        default_factory=dict
+    )  # column: its value in them
     paper_table: str = ""  # what the paper calls the table, if another name
-    reading: str = ""  # a sentence for readers where the paper does not say what it is
+    reading: str = (
+        ""  # a sentence for readers where the paper does not say what it is
+    )
 
 
 @dataclass(frozen=True)
@@ -379,24 +434,36 @@ class Paper(Part):
     title: str = ""
     reference: str = ""
     problems: ProblemNames = field(default_factory=list)
-    small_problems: ProblemNames = field(default_factory=list)  # of the small scales
+    small_problems: ProblemNames = field(
+        default_factory=list
+    )  # of the small scales
     runs: dict[Annotated[str, named("solver")], RunSection] = field(
         default_factory=dict
     )
-    calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
+    calibrations: Calibrations = field(
+        default_factory=lambda: [*calibrations.OURS]
+    )
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting
     most: Count = 400  # of the best settings, as far as their means need them
     evaluated: Literal["all", "best", "ties"] = "all"  # numbers of passes
-    clocked: Whole = 5  # evaluation runs that are repeated alone where time is shown
+    clocked: Whole = (
+        5  # evaluation runs that are repeated alone where time is shown
+    )
     race: Flag = True  # false: run all settings in all replicates
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)
-    published: dict[str, str] = field(default_factory=dict)  # CSV files in its folder
+    published: dict[str, str] = field(
+        default_factory=dict
+    )  # CSV files in its folder
     printed_numbers: list[PrintedNumbers] = field(default_factory=list)
-    claims: str | None = None  # a YAML file in its folder: claims and their tests
-    thresholds: str = ""  # when those of its claims were set; shown in the report
+    claims: str | None = (
+        None  # a YAML file in its folder: claims and their tests
+    )
+    thresholds: str = (
+        ""  # when those of its claims were set; shown in the report
+    )
 
 
 @dataclass(frozen=True)
@@ -406,10 +473,14 @@ class Scale(Part):
     name: Name = GIVEN
     folder: Folder = ""  # below results/ and figures/
     problems: Literal["all", "small"] = "all"
-    keep: dict[Axis, Count] = field(default_factory=dict)  # values kept per axis
+    keep: dict[Axis, Count] = field(
+        default_factory=dict
+    )  # values kept per axis
     replicates: Count | None = None
     fresh: Count | None = None
-    thorough: Flag = True  # false: sweeps and products with smoke: false are left out
+    thorough: Flag = (
+        True  # false: sweeps and products with smoke: false are left out
+    )
 
 
 @dataclass(frozen=True)
@@ -418,11 +489,17 @@ class Data(Part):
 
     mirror: str | None = None  # folder with copies of the sources' files
     dir: Text = "data"
-    timeout: Finite = 60.0  # seconds without an answer before a source is abandoned
+    timeout: Finite = (
+        60.0  # seconds without an answer before a source is abandoned
+    )
     retries: Natural = 3
-    most_bytes: Count = 2**28  # of a source's files together, packed and unpacked
+    most_bytes: Count = (
+        2**28
+    )  # of a source's files together, packed and unpacked
     most_seconds: Finite = 21600.0  # for the download of all files of a source
-    required: Flag = True  # whether `dperm fetch` fails if no source has the data
+    required: Flag = (
+        True  # whether `dperm fetch` fails if no source has the data
+    )
 
 
 @dataclass(frozen=True)
@@ -442,7 +519,9 @@ class Setting(Part):
     step: Finite = 1.0
     clip: Positive = 1.0
     # None: calibrate it
-    noise_multiplier: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
+    noise_multiplier: (
+        Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None
+    ) = None
 
 
 @dataclass(frozen=True)
@@ -456,9 +535,15 @@ class Settings(Part):
     seed: Natural = 20220202
     workers: Count = 1
     product: str | None = None  # figure, table, sweep: which one; None for all
-    formats: list[Literal["pdf", "svg"]] = field(default_factory=list)  # of figures
-    drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
-    overrides: list[str] = field(default_factory=list)  # of the command line, recorded
+    formats: list[Literal["pdf", "svg"]] = field(
+        default_factory=list
+    )  # of figures
+    drawn: list[str] = field(
+        default_factory=list
+    )  # draw: figures/name@digest, tables/
+    overrides: list[str] = field(
+        default_factory=list
+    )  # of the command line, recorded
 
 
 @dataclass(frozen=True)
@@ -470,7 +555,11 @@ class Config(Settings):
     solver: Solver = field(default_factory=Solver)
 
 
-PRODUCTS: dict[str, type] = {"sweeps": Sweep, "figures": Product, "tables": Product}
+PRODUCTS: dict[str, type] = {
+    "sweeps": Sweep,
+    "figures": Product,
+    "tables": Product,
+}
 GROUPS: dict[str, type] = {
     "paper": Paper,
     "problem": ProblemSection,

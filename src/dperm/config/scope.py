@@ -76,7 +76,9 @@ def view(section: Any, path: str, scope: Scope) -> Any:
     if isinstance(section, Mapping):
         return _Entries(section, path, scope)
     section_type: Any = type(section)
-    if not isinstance(section, schema.Section) or issubclass(section_type, _Viewed):
+    if not isinstance(section, schema.Section) or issubclass(
+        section_type, _Viewed
+    ):
         return section
     seen: Any = object.__new__(_viewed(section_type))
     vars(seen).update(vars(section), _path=path, _scope=scope)
@@ -185,7 +187,9 @@ def plain(content: Any) -> Any:
     return asdict(content) if isinstance(content, schema.Section) else content
 
 
-def leaves(section: Any, path: str, fields_read: Iterable[str]) -> dict[str, Any]:
+def leaves(
+    section: Any, path: str, fields_read: Iterable[str]
+) -> dict[str, Any]:
     """The settings of a section whose names are among those that code reads, by paths.
 
     A section inside it is taken as a whole.

@@ -25,7 +25,15 @@ from dperm.names import expected
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
-PLAIN = ("map", "seq", "str", "int", "float", "bool", "null")  # tags of a YAML file
+PLAIN = (
+    "map",
+    "seq",
+    "str",
+    "int",
+    "float",
+    "bool",
+    "null",
+)  # tags of a YAML file
 BY_KEYWORD = ("workers", "total")  # arguments that are passed by their names
 UNKNOWN = "unknown_key"  # type of the errors of a section's keys
 Where = str | Callable[[Sequence[Any]], str]
@@ -65,7 +73,9 @@ def check(
         return _adapter(declared_type).validate_python(plain)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        errors = [fault for fault in errors if is_whole or not _is_empty(fault)]
+        errors = [
+            fault for fault in errors if is_whole or not _is_empty(fault)
+        ]
         if errors:
             raise ConfigError(_message(errors, plain, where)) from error
     return value
@@ -91,7 +101,9 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
     path = _path(value, fault["loc"])
     keys = [*path, words["key"]] if fault["type"] == UNKNOWN else path
     key = where(keys) if callable(where) else below(where, keys)
-    if fault["type"] == "value_error":  # of a constraint of ours; it may name a key
+    if (
+        fault["type"] == "value_error"
+    ):  # of a constraint of ours; it may name a key
         text = str(words["error"])
         return key + text if text.startswith((".", ":")) else f"{key}: {text}"
     if fault["type"] == UNKNOWN:
@@ -105,7 +117,9 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
         return f"{key}: {expected(wrong, choices)}"
     same = [fault for fault in errors if _path(value, fault["loc"]) == path]
     texts = [fault["msg"].replace("Input should be ", "") for fault in same]
-    texts = [re.sub("^(less|greater) ", r"a number \1 ", text) for text in texts]
+    texts = [
+        re.sub("^(less|greater) ", r"a number \1 ", text) for text in texts
+    ]
     cure = quoted(wrong) if fault["type"] == "string_type" else ""
     text = " ".join(repr(wrong).split())[:80]
     return f"{key}: expected {' or '.join(texts)}, found {text}{cure}"
@@ -148,7 +162,9 @@ def _path(value: Any, location: Iterable[Any]) -> list[Any]:
 # --- functions ------------------------------------------------------------------------
 
 
-def check_call(function: Callable[..., Any], where: str, names: Sequence[str]) -> None:
+def check_call(
+    function: Callable[..., Any], where: str, names: Sequence[str]
+) -> None:
     """Refuse a function that does not take arguments of these names, in this order.
 
     Raises ValueError; ``where`` begins its text.
@@ -159,7 +175,9 @@ def check_call(function: Callable[..., Any], where: str, names: Sequence[str]) -
     except ValueError:  # of compiled code
         return
     try:
-        takes.bind(*(name for name in names if name not in BY_KEYWORD), **keywords)
+        takes.bind(
+            *(name for name in names if name not in BY_KEYWORD), **keywords
+        )
     except TypeError as error:
         raise ValueError(
             f"{where}: expected to be called with {', '.join(names)}, found {takes}: "
@@ -187,10 +205,14 @@ def load_yaml(where: str, text: bytes) -> Any:
         if node is None:
             return None
         if _written_out(node, {}) > MOST_NODES:
-            raise ValueError(f"more than {MOST_NODES} values with its aliases (*name)")
+            raise ValueError(
+                f"more than {MOST_NODES} values with its aliases (*name)"
+            )
         return loader.construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).replace('in "<byte string>", ', "at ").split())
+        reason = " ".join(
+            str(error).replace('in "<byte string>", ', "at ").split()
+        )
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
 
 
@@ -201,7 +223,9 @@ def _written_out(node: yaml.Node, counts: dict[int, float]) -> float:
         children = node.value if isinstance(node, yaml.CollectionNode) else []
         if isinstance(node, yaml.MappingNode):
             children = itertools.chain(*children)
-        counts[id(node)] = 1 + sum(_written_out(child, counts) for child in children)
+        counts[id(node)] = 1 + sum(
+            _written_out(child, counts) for child in children
+        )
     return counts[id(node)]
 
 

@@ -89,12 +89,20 @@ def load_arrays(folder: Path, digest: str | None) -> Arrays:
         if "X" in arrays:
             X = arrays["X"]
         else:
-            compressed = arrays["X_data"], arrays["X_indices"], arrays["X_indptr"]
-            X = sparse.csc_array(compressed, shape=tuple(arrays["X_shape"].tolist()))
+            compressed = (
+                arrays["X_data"],
+                arrays["X_indices"],
+                arrays["X_indptr"],
+            )
+            X = sparse.csc_array(
+                compressed, shape=tuple(arrays["X_shape"].tolist())
+            )
         if digest_arrays(X, arrays["y"]) == digest:
             return X, arrays["y"]
         damage = "other digest"
-    except Exception as error:  # numpy and zipfile raise anything on damaged files
+    except (
+        Exception
+    ) as error:  # numpy and zipfile raise anything on damaged files
         damage = " ".join(str(error).split())
     raise ValueError(
         f"{folder.name}: missing or damaged arrays ({damage}): delete {folder} and run "
@@ -123,9 +131,15 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
         numbers = array.data if sparse.issparse(array) else array
         wrong = np.argwhere(~(np.abs(numbers) <= MAX_ENTRY))
         if len(wrong):
-            coordinates = zip(("record", "feature"), wrong[0] + 1, strict=False)
-            first_place = ", ".join(f"{axis} {number}" for axis, number in coordinates)
-            place = "" if sparse.issparse(array) else f", first in {first_place}"
+            coordinates = zip(
+                ("record", "feature"), wrong[0] + 1, strict=False
+            )
+            first_place = ", ".join(
+                f"{axis} {number}" for axis, number in coordinates
+            )
+            place = (
+                "" if sparse.issparse(array) else f", first in {first_place}"
+            )
             raise RefusedError(
                 f"{name} has {len(wrong)} values that are missing or beyond "
                 f"{MAX_ENTRY:g}, whose squares overflow{place}"
@@ -147,7 +161,9 @@ def standardize(X: np.ndarray) -> np.ndarray:
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         standardized = centred / np.sqrt((centred * centred).mean(axis=0))
-    is_wrong = (X.max(axis=0) == X.min(axis=0)) | ~np.isfinite(standardized).all(axis=0)
+    is_wrong = (X.max(axis=0) == X.min(axis=0)) | ~np.isfinite(
+        standardized
+    ).all(axis=0)
     if is_wrong.any():
         names = ", ".join(map(str, np.flatnonzero(is_wrong)[:10]))
         names += ", ..." if is_wrong.sum() > 10 else ""

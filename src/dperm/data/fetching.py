@@ -14,7 +14,14 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, make_dataclass, replace
+from dataclasses import (
+    asdict,
+    dataclass,
+    field,
+    fields,
+    make_dataclass,
+    replace,
+)
 from pathlib import Path
 from threading import Thread
 from typing import Any, get_type_hints
@@ -46,10 +53,19 @@ from dperm.storage import source_code
 
 RECORD = "fetch.json"
 READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:serve")
-REMOTE = ("http", "openml")  # a second download may succeed where the first failed
+REMOTE = (
+    "http",
+    "openml",
+)  # a second download may succeed where the first failed
 HOPS = 10  # redirects of one file
 BLOCK = 2**16  # bytes of a download that are read at a time
-BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")  # in scikit-learn
+BUNDLED = (
+    "breast_cancer",
+    "diabetes",
+    "digits",
+    "iris",
+    "wine",
+)  # in scikit-learn
 OF_TABLES = ("target", "drop", "missing", "categories")  # keys of a reader
 log = logging.getLogger(__name__)
 
@@ -66,7 +82,9 @@ class FetchRecord:
     n: int | None = None
     p: int | None = None
     nnz: int | None = None
-    made_of: str = ""  # digest of its section, its files and the code that reads it
+    made_of: str = (
+        ""  # digest of its section, its files and the code that reads it
+    )
 
     @property
     def available(self) -> bool:
@@ -96,7 +114,9 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
         # Files of one's own are read again even where a digest says what is in them.
         is_own = any(source.origin == "file" for source in dataset.sources)
         is_known = dataset.digest is not None and not is_own
-        if old_record is not None and (is_known or old_record.made_of == origin):
+        if old_record is not None and (
+            is_known or old_record.made_of == origin
+        ):
             log.info("%s: reused from %s", dataset.name, folder)
             return old_record
         arrays, record, was_refused = _first_served(dataset, data)
@@ -119,9 +139,13 @@ def read_record(name: str, data: Data) -> FetchRecord | None:
     """
     content = store.known_json(fetched_folder(name, data) / RECORD) or {}
     field_names = [field.name for field in fields(FetchRecord)]
-    record_fields = {key: content[key] for key in field_names if key in content}
+    record_fields = {
+        key: content[key] for key in field_names if key in content
+    }
     return (
-        FetchRecord(**record_fields) if {"name", "status"} <= {*record_fields} else None
+        FetchRecord(**record_fields)
+        if {"name", "status"} <= {*record_fields}
+        else None
     )
 
 
@@ -131,7 +155,9 @@ def load_fetched(name: str, data: Data) -> Arrays:
     Raises ValueError if they are missing, damaged or different from the record.
     """
     record = read_record(name, data)
-    return load_arrays(fetched_folder(name, data), record.digest if record else None)
+    return load_arrays(
+        fetched_folder(name, data), record.digest if record else None
+    )
 
 
 def _sound_record(dataset: Dataset, data: Data) -> FetchRecord | None:
@@ -152,7 +178,11 @@ def source_digest(dataset: Dataset, mirror: str | None = None) -> str:
     Where no digest of its arrays is declared, the code that reads it and the files of a
     ``mirror`` count too.
     """
-    section = [dataset.digest, *map(asdict, dataset.sources), asdict(dataset.reader)]
+    section = [
+        dataset.digest,
+        *map(asdict, dataset.sources),
+        asdict(dataset.reader),
+    ]
     folders = {"file": Path()}
     code = ""
     if dataset.digest is None:
@@ -162,7 +192,9 @@ def source_digest(dataset: Dataset, mirror: str | None = None) -> str:
     for source in dataset.sources:
         if source.origin in folders:
             paths += [folders[source.origin] / name for name in source.files]
-    files = [store.file_digest(path) if path.is_file() else "" for path in paths]
+    files = [
+        store.file_digest(path) if path.is_file() else "" for path in paths
+    ]
     return store.digest([section, files, code])
 
 
@@ -192,7 +224,9 @@ def _first_served(
                     log.info("%s: %s", dataset.name, attempt)
                 return *accepted, False
     tried = "; ".join(dict.fromkeys(attempts))
-    reason = f"{dataset.name}: no source serves it: {_by_hand(dataset)} ({tried})"
+    reason = (
+        f"{dataset.name}: no source serves it: {_by_hand(dataset)} ({tried})"
+    )
     if not data.required:
         log.warning("%s", reason)
     return None, FetchRecord(dataset.name, "unavailable", reason), was_refused
@@ -235,7 +269,9 @@ def _by_hand(dataset: Dataset) -> str:
 # --- sources --------------------------------------------------------------------------
 
 
-def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> Arrays:
+def serve(
+    source: Source, dataset: Dataset, data: Data, again: bool = False
+) -> Arrays:
     """The arrays of one source; what is downloaded for them is removed.
 
     With ``again``, what openml has in its cache is downloaded again.
@@ -259,7 +295,9 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
         elif source.origin == "http":
             budget = Allowance(data, dataset.digest is not None)
             urls = enumerate(source.urls)
-            paths = [_download(url, work / str(i), data, budget) for i, url in urls]
+            paths = [
+                _download(url, work / str(i), data, budget) for i, url in urls
+            ]
             max_bytes = budget.spare_bytes
         else:
             paths = _in_folder(source, data)
@@ -272,7 +310,9 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
 
 def describe(source: Source) -> str:
     """Name a source in one phrase."""
-    names: list[Any] = source.files or source.urls or [source.id or source.loader]
+    names: list[Any] = (
+        source.files or source.urls or [source.id or source.loader]
+    )
     first_name, *other_names = (
         names if source.origin != "synthetic" else [source.generator]
     )
@@ -289,7 +329,9 @@ def _in_folder(source: Source, data: Data) -> list[Path]:
     folder = Path()
     if source.origin == "mirror":
         if not data.mirror:
-            raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
+            raise SourceError(
+                "data.mirror is not set (the DPERM_MIRROR variable)"
+            )
         folder = Path(data.mirror)
     elif source.origin == "package":
         package = importlib.util.find_spec(str(source.loader))
@@ -299,7 +341,9 @@ def _in_folder(source: Source, data: Data) -> list[Path]:
         folder = Path(package.submodule_search_locations[0])
     missing = [name for name in source.files if not (folder / name).is_file()]
     if missing:
-        raise SourceError(f"missing in {folder.absolute()}: {', '.join(missing)}")
+        raise SourceError(
+            f"missing in {folder.absolute()}: {', '.join(missing)}"
+        )
     return [folder / name for name in source.files]
 
 
@@ -366,7 +410,9 @@ class Allowance:
         headers = {"Accept-Encoding": "identity"}
         for _ in range(HOPS):
             if urlsplit(url).scheme not in ("http", "https"):
-                raise SpentError(f"a redirect to {url:.200}: expected http or https")
+                raise SpentError(
+                    f"a redirect to {url:.200}: expected http or https"
+                )
             self._spend(0, 0)
             answer = requests.get(
                 url,
@@ -402,14 +448,18 @@ def _download(url: str, folder: Path, data: Data, budget: Allowance) -> Path:
     """
     import pooch
 
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1])
+    name = re.sub(
+        r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1]
+    )
     name = name.lstrip(".") or "download"
     site = pooch.Pooch(folder, "", {name: None}, {name: url}, data.retries)
     seconds = max(0.0, budget.deadline - time.monotonic())
     return Path(_asked(name, seconds, site.fetch, name, downloader=budget))
 
 
-def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | None]:
+def _of_openml(
+    identifier: int, data: Data, again: bool
+) -> tuple[Path, str | None]:
     """A data set of OpenML as ARFF, and the target column that OpenML names.
 
     The file ``openml/<identifier>.arff`` of a mirror comes first; its target is not
@@ -429,7 +479,9 @@ def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | No
     openml_dataset = _asked(
         name, data.most_seconds, get, identifier, download_data=True
     )
-    return Path(openml_dataset.data_file), openml_dataset.default_target_attribute
+    return Path(
+        openml_dataset.data_file
+    ), openml_dataset.default_target_attribute
 
 
 def _asked(
@@ -455,7 +507,9 @@ def _asked(
     thread.join(seconds)
     if not answers:
         raise SourceError(f"{name}: not had within {seconds:g} s")
-    answer = answers.pop()  # an error that refers to itself keeps its socket open
+    answer = (
+        answers.pop()
+    )  # an error that refers to itself keeps its socket open
     if isinstance(answer, OSError) and answer.errno is not None:
         raise answer  # the system's: a full disk
     if isinstance(answer, Exception):
@@ -468,7 +522,9 @@ def _cause(error: Exception) -> str:
     response = getattr(error, "response", None)
     if response is not None:
         return f"HTTP {response.status_code} {response.reason}"
-    cause = getattr(error.args[0] if error.args else None, "reason", None) or error
+    cause = (
+        getattr(error.args[0] if error.args else None, "reason", None) or error
+    )
     return " ".join(f"{type(cause).__name__}: {cause}".split())
 
 
@@ -486,9 +542,15 @@ def check_dataset(dataset: Dataset) -> None:
     check(dataset, Dataset, where)
     for position, source in enumerate(dataset.sources):
         _check_source(source, f"{where}sources[{position}]")
-    check(reader.options, _arguments(FORMATS[reader.format]), f"{where}reader.options")
+    check(
+        reader.options,
+        _arguments(FORMATS[reader.format]),
+        f"{where}reader.options",
+    )
     from_openml = any(source.origin == "openml" for source in dataset.sources)
-    is_table = reader.format in ("csv", "arff") or from_openml  # which are ARFF
+    is_table = (
+        reader.format in ("csv", "arff") or from_openml
+    )  # which are ARFF
     table_keys = [key for key in OF_TABLES if getattr(reader, key)]
     if table_keys and not is_table:
         raise ValueError(
@@ -498,15 +560,23 @@ def check_dataset(dataset: Dataset) -> None:
 
 def _check_source(source: Source, where: str) -> None:
     """Refuse keys that its kind has not or lacks, and what they name if unknown."""
-    given_keys = {key for key, setting in vars(source).items() if setting} - {"origin"}
+    given_keys = {key for key, setting in vars(source).items() if setting} - {
+        "origin"
+    }
     allowed = SOURCES[source.origin]
     for key in sorted(given_keys.difference(allowed)):
-        raise ValueError(f"{where}.{key}: expected one of {', '.join(allowed)}")
+        raise ValueError(
+            f"{where}.{key}: expected one of {', '.join(allowed)}"
+        )
     for key in allowed:
         if key not in given_keys and key != "members":
             raise ValueError(f"{where}.{key}: expected a value, found nothing")
     if source.origin == "sklearn":
-        one_of(f"{where}.loader", source.loader, [f"load_{name}" for name in BUNDLED])
+        one_of(
+            f"{where}.loader",
+            source.loader,
+            [f"load_{name}" for name in BUNDLED],
+        )
     if source.origin == "synthetic":
         one_of(f"{where}.generator", source.generator, GENERATORS)
         keys = _arguments(GENERATORS[str(source.generator)])

@@ -116,7 +116,9 @@ def made_by(steps: Preparation) -> str:
     )
 
 
-def _make(problem: ProblemSection, record: FetchRecord, X: Any, y: Any) -> Prepared:
+def _make(
+    problem: ProblemSection, record: FetchRecord, X: Any, y: Any
+) -> Prepared:
     """The arrays and what is known of them; of an unavailable data set, only that."""
     steps = problem.preparation
     meta = {
@@ -134,7 +136,9 @@ def _make(problem: ProblemSection, record: FetchRecord, X: Any, y: Any) -> Prepa
     try:
         X = _apply(steps, X)
     except ValueError as error:
-        raise ValueError(f"problem {problem.name}: preparation: {error}") from error
+        raise ValueError(
+            f"problem {problem.name}: preparation: {error}"
+        ) from error
     y = y - y.mean() if steps.centre else y
     meta |= {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
     return Prepared(X, y, meta | {"digest": digest_arrays(X, y)})
@@ -142,14 +146,22 @@ def _make(problem: ProblemSection, record: FetchRecord, X: Any, y: Any) -> Prepa
 
 def _apply(steps: Preparation, X: Any) -> Any:
     if steps.drop_zero_columns:
-        used = np.diff(X.indptr) > 0 if sparse.issparse(X) else (X != 0.0).any(axis=0)
+        used = (
+            np.diff(X.indptr) > 0
+            if sparse.issparse(X)
+            else (X != 0.0).any(axis=0)
+        )
         if not used.any():
             raise ValueError("drop_zero_columns: every column is zero")
         X = X[:, np.flatnonzero(used)]
     ones = np.ones((X.shape[0], 1))
     if not sparse.issparse(X):
         X = standardize(X) if steps.standardize else X
-        return np.asfortranarray(np.hstack([X, ones]) if steps.intercept else X)
+        return np.asfortranarray(
+            np.hstack([X, ones]) if steps.intercept else X
+        )
     if steps.standardize:
-        raise ValueError("standardize: expected false, as the data are kept sparse")
+        raise ValueError(
+            "standardize: expected false, as the data are kept sparse"
+        )
     return sparse.csc_array(sparse.hstack([X, ones])) if steps.intercept else X

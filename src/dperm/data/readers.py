@@ -45,12 +45,18 @@ NUMBER = 24  # a number of Parquet, likewise
 SEPARATORS = (b",", b";", b"\t", b"|")
 WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
 DAMAGED = (zlib.error, lzma.LZMAError)  # raised beside OSError and EOFError
-PACKED: dict[bytes, Any] = {b"\x1f\x8b\x08": gzip, b"BZh": bz2, b"\xfd7z": lzma}
+PACKED: dict[bytes, Any] = {
+    b"\x1f\x8b\x08": gzip,
+    b"BZh": bz2,
+    b"\xfd7z": lzma,
+}
 
 
 def _mark(text: str) -> None:
     if len(text) != 1 or text in '\r\n"':
-        raise ValueError(f": expected one character, not a quote, found {text!r}")
+        raise ValueError(
+            f": expected one character, not a quote, found {text!r}"
+        )
 
 
 Mark = Annotated[str, same(_mark)]
@@ -76,11 +82,15 @@ def refusing(names: str, format_name: str) -> Iterator[None]:
         is_named = any(text.startswith(name) for name in names.split(", "))
         raise RefusedError(text if is_named else f"{names}: {text}") from error
     except UnicodeError as error:
-        raise RefusedError(f"{names} is not text in UTF-8: save it as UTF-8") from error
+        raise RefusedError(
+            f"{names} is not text in UTF-8: save it as UTF-8"
+        ) from error
     except Exception as error:  # parsers raise anything on damaged files
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's: not permitted, a full disk
-        text = " ".join("".join(traceback.format_exception_only(error)).split())
+        text = " ".join(
+            "".join(traceback.format_exception_only(error)).split()
+        )
         raise RefusedError(
             f"{names} cannot be read as {format_name}: {text[:300]}"
         ) from error
@@ -104,7 +114,9 @@ def unpack(
             names = [_chosen(members, name) for name in wanted]
         elif len(names) != 1:
             listed = _listed(names)
-            raise RefusedError(f"it is an archive of {listed}: `members` names some")
+            raise RefusedError(
+                f"it is an archive of {listed}: `members` names some"
+            )
         contents = list[Content]()
         spare = max_bytes
         for name in names:
@@ -131,7 +143,9 @@ def _unpacked(content: bytes) -> int:
     if not content.startswith(b"PK"):
         return len(content)
     with zipfile.ZipFile(BytesIO(content)) as zipped:
-        return len(content) + sum(member.file_size for member in zipped.infolist())
+        return len(content) + sum(
+            member.file_size for member in zipped.infolist()
+        )
 
 
 def _check_text(name: str, content: bytes) -> None:
@@ -243,7 +257,9 @@ def _check_count(count: int) -> None:
 
 def _chosen(members: dict[str, Any], name: str) -> str:
     alike = [
-        member for member in members if name in (member, PurePosixPath(member).name)
+        member
+        for member in members
+        if name in (member, PurePosixPath(member).name)
     ]
     if len(alike) != 1:
         listed = _listed([*members])
@@ -312,7 +328,9 @@ def read_csv(
     header: Flag | None = None,
 ) -> Arrays:
     """Read one table by ``parse_table``, with its options."""
-    return _declared(parse_table(_one(files), separator, decimal, header), reader)
+    return _declared(
+        parse_table(_one(files), separator, decimal, header), reader
+    )
 
 
 def read_arff(files: Sequence[Content], reader: Reader) -> Arrays:
@@ -326,7 +344,9 @@ def read_arff(files: Sequence[Content], reader: Reader) -> Arrays:
     lines = [line.strip() for line in text.getvalue().split("\n")]
     start = [line.lower()[:5] for line in lines].index("@data") + 1
     rows = enumerate(lines[start:], start + 1)
-    used = pd.Index([j for j, row in rows if row[:1] not in ("", "%")], name="line")
+    used = pd.Index(
+        [j for j, row in rows if row[:1] not in ("", "%")], name="line"
+    )
     content = arff.load(text)
     if not content["data"]:
         raise RefusedError("the file has no rows")
@@ -338,7 +358,9 @@ def read_arff(files: Sequence[Content], reader: Reader) -> Arrays:
 def _declared(table: pd.DataFrame, reader: Reader) -> Arrays:
     """Arrays of a table, as the reader declares."""
     keys = ("target", "positive", "drop", "missing", "categories")
-    X, y, _ = table_arrays(table, **{key: getattr(reader, key) for key in keys})
+    X, y, _ = table_arrays(
+        table, **{key: getattr(reader, key) for key in keys}
+    )
     return X, y
 
 
@@ -384,7 +406,9 @@ def _libsvm_fault(files: Sequence[Content], options: dict[str, Any]) -> str:
     from sklearn.datasets import load_svmlight_file
 
     for name, content in files:
-        for number, line in enumerate(content.removeprefix(MARK).splitlines(), 1):
+        for number, line in enumerate(
+            content.removeprefix(MARK).splitlines(), 1
+        ):
             if not line.partition(b"#")[0].strip():
                 continue
             where = f"{name}, line {number}: "
@@ -412,7 +436,10 @@ def read_cal_housing(files: Sequence[Content], reader: Reader) -> Arrays:
 
 
 def read_nips2003(
-    files: Sequence[Content], reader: Reader, *, n_features: Count | None = None
+    files: Sequence[Content],
+    reader: Reader,
+    *,
+    n_features: Count | None = None,
 ) -> Arrays:
     """Read pairs of .data and .labels files of the NIPS 2003 challenge, stacked.
 
@@ -426,11 +453,19 @@ def read_nips2003(
     matrices = files[0::2]
     signs = files[1::2]
     if n_features is None:
-        X = np.vstack([np.loadtxt(BytesIO(file.content), ndmin=2) for file in matrices])
-        y = np.hstack([np.loadtxt(BytesIO(file.content), ndmin=1) for file in signs])
+        X = np.vstack(
+            [np.loadtxt(BytesIO(file.content), ndmin=2) for file in matrices]
+        )
+        y = np.hstack(
+            [np.loadtxt(BytesIO(file.content), ndmin=1) for file in signs]
+        )
     else:
-        texts = [_as_libsvm(*pair) for pair in zip(matrices, signs, strict=True)]
-        X, y = read_libsvm(texts, Reader(), n_features=n_features, zero_based=False)
+        texts = [
+            _as_libsvm(*pair) for pair in zip(matrices, signs, strict=True)
+        ]
+        X, y = read_libsvm(
+            texts, Reader(), n_features=n_features, zero_based=False
+        )
     if not np.isin(y, (-1.0, 1.0)).all():
         raise RefusedError("labels other than -1 and 1")
     return X, y
@@ -439,7 +474,9 @@ def read_nips2003(
 def _as_libsvm(data: Content, signs: Content) -> Content:
     """Lists of features in LIBSVM's format."""
     lines = zip(signs.content.split(), data.content.splitlines(), strict=True)
-    rows = (b" ".join([y, *(j + b":1" for j in line.split())]) for y, line in lines)
+    rows = (
+        b" ".join([y, *(j + b":1" for j in line.split())]) for y, line in lines
+    )
     return Content(data.name, b"\n".join(rows))
 
 
@@ -453,7 +490,9 @@ def read_arrays(files: Sequence[Content], reader: Reader) -> Arrays:
         )
     loaded = np.load(BytesIO(content), allow_pickle=False)
     if {"X", "y"} - {*loaded}:
-        raise RefusedError(f"expected the arrays X and y, found {', '.join(loaded)}")
+        raise RefusedError(
+            f"expected the arrays X and y, found {', '.join(loaded)}"
+        )
     try:
         return door.table(loaded["X"]).values, door.numbers(loaded["y"]).values
     except ValueError as error:

@@ -81,7 +81,9 @@ def _generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
 
 
-def _normal(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarray:
+def _normal(
+    rng: np.random.Generator, size: int | tuple[int, int]
+) -> np.ndarray:
     return np.round(rng.standard_normal(size), 9)
 
 

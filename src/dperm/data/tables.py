@@ -24,7 +24,16 @@ from dperm.storage.files import unthreaded
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
-GAP_WORDS = ("NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "null", "none")  # of any case
+GAP_WORDS = (
+    "NA",
+    "n/a",
+    "#N/A",
+    "#NA",
+    "<NA>",
+    "nan",
+    "null",
+    "none",
+)  # of any case
 MISSING = (*ABSENT, *map(str.lower, GAP_WORDS))  # in a column of numbers
 RULES = ("mean", "median", "drop")
 SAMPLE = 100  # records by which a separator is recognised
@@ -64,7 +73,9 @@ def _text_table(
     text: str, separator: str | None, decimal: str, header: bool | None
 ) -> pd.DataFrame:
     """Cells of text, by name and line."""
-    start = next(line for line in io.StringIO(text, newline="") if line.strip())
+    start = next(
+        line for line in io.StringIO(text, newline="") if line.strip()
+    )
     is_marked = start.lower().startswith("sep=")  # as Excel writes it
     if separator is None:
         is_ended = is_marked and len(start.rstrip("\r\n")) == 5
@@ -107,7 +118,9 @@ def _text_table(
 def _cells(text: str, separator: str) -> Any:
     """A reader of the records of a text."""
     lines = io.StringIO(text, newline="")
-    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+    return csv.reader(
+        lines, delimiter=separator, skipinitialspace=True, strict=True
+    )
 
 
 def _separator(text: str, start: str, decimal: str) -> str:
@@ -118,7 +131,9 @@ def _separator(text: str, start: str, decimal: str) -> str:
     candidates = SEPARATORS.replace(decimal, "")
     bare = re.sub('"[^"]*"', "", start)
     counts = {candidate: bare.count(candidate) for candidate in candidates}
-    fitting = [mark for mark in candidates if counts[mark] and _fits(text, mark)]
+    fitting = [
+        mark for mark in candidates if counts[mark] and _fits(text, mark)
+    ]
     return max(fitting or candidates, key=counts.__getitem__)
 
 
@@ -126,7 +141,11 @@ def _fits(text: str, separator: str) -> bool:
     """Whether the first records have as many fields, at least two, or an empty more."""
     try:
         cells = _cells(text, separator)
-        rows = [row for row in itertools.islice(cells, SAMPLE) if row not in ([], [""])]
+        rows = [
+            row
+            for row in itertools.islice(cells, SAMPLE)
+            if row not in ([], [""])
+        ]
     except csv.Error:
         return False
     shortest = min(map(len, rows))
@@ -166,14 +185,20 @@ def _is_number(text: str, decimal: str = ".") -> bool:
 
 def _pointed(text: str, decimal: str) -> str:
     """A number's text with a point for its decimal mark; of thousands, no number."""
-    return text if decimal == "." else text.replace(".", "_").replace(decimal, ".")
+    return (
+        text
+        if decimal == "."
+        else text.replace(".", "_").replace(decimal, ".")
+    )
 
 
 def _grouping(text: str, decimal: str = ".") -> str:
     """The mark between thousands in the text of a number; empty if there is none."""
     marks = re.escape(GROUPING.replace(decimal, ""))
     mark = re.escape(decimal)
-    grouped_number = rf"[-+]?\d{{1,3}}([{marks}])\d{{2,3}}(\1\d{{2,3}})*({mark}\d*)?"
+    grouped_number = (
+        rf"[-+]?\d{{1,3}}([{marks}])\d{{2,3}}(\1\d{{2,3}})*({mark}\d*)?"
+    )
     grouped = re.fullmatch(grouped_number, text.strip())
     return grouped[1] if grouped else ""
 
@@ -234,19 +259,26 @@ def table_arrays(
     unnamed = table.attrs.get("unnamed", ())
     if "" in drop:  # as a column without a name is called elsewhere
         drop = [*filter(None, drop), *unnamed]
-    if absent := [name for name in (target, *drop) if name not in column_names]:
+    if absent := [
+        name for name in (target, *drop) if name not in column_names
+    ]:
         listing = ", ".join(column_names[:20])
         listing += ", ..." if len(column_names) > 20 else ""
         near = hint(absent[0], column_names)
-        raise RefusedError(f"column {absent[0]} is missing; there are {listing}{near}")
+        raise RefusedError(
+            f"column {absent[0]} is missing; there are {listing}{near}"
+        )
     table = table.drop(columns=[*drop])
     if missing == "drop":
         table = table.dropna()
     if table.empty or table.shape[1] < 2:
-        raise RefusedError("there are no features beside the target, or no records")
+        raise RefusedError(
+            "there are no features beside the target, or no records"
+        )
     bare = [name for name in unnamed if name not in drop]
     faults = [
-        f"column {name} has no name: `drop: [{name}]` leaves it out" for name in bare
+        f"column {name} has no name: `drop: [{name}]` leaves it out"
+        for name in bare
     ]
     strange = [name for name in listed if name == target or name not in table]
     faults += [f"categories: {name!r} is no feature" for name in strange]
@@ -284,7 +316,9 @@ def numbers(
     """
     if not is_numeric_dtype(column):
         wrong = _words(column, decimal)
-        cure = _cure(column[wrong], decimal, cure, is_rare=bool(wrong.mean() < 0.5))
+        cure = _cure(
+            column[wrong], decimal, cure, is_rare=bool(wrong.mean() < 0.5)
+        )
         _refuse(column, wrong, "a number", cure)
         texts = column.fillna("").astype(str)
         texts = texts.where(~texts.str.lower().isin(MISSING), "nan")
@@ -293,15 +327,24 @@ def numbers(
     largest = f"at most {MAX_ENTRY:g}"
     _refuse(column, floats.abs() > MAX_ENTRY, largest, "its square overflows")
     if missing not in ("mean", "median"):
-        _refuse(column, floats.isna(), "one", f"`missing` may be {', '.join(RULES)}")
+        _refuse(
+            column,
+            floats.isna(),
+            "one",
+            f"`missing` may be {', '.join(RULES)}",
+        )
     elif floats.isna().all():
         raise RefusedError(f"column {column.name!r} has no value at all")
     else:
-        floats = floats.fillna(getattr(np, missing)(floats.dropna().to_numpy()))
+        floats = floats.fillna(
+            getattr(np, missing)(floats.dropna().to_numpy())
+        )
     return floats.to_numpy()
 
 
-def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
+def _cure(
+    words: pd.Series, decimal: str, otherwise: str, is_rare: bool
+) -> str:
     """What to do about the words in a column of numbers."""
     texts = words.astype(str)
     mark = "," if decimal == "." else "."
@@ -315,7 +358,9 @@ def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
         return f"take out the marks of thousands, {mark_names}"
     if is_rare or texts.nunique() == 1:
         absent = ", ".join(("?", *GAP_WORDS))
-        return f"correct the file (no value is empty or {absent}), or {otherwise}"
+        return (
+            f"correct the file (no value is empty or {absent}), or {otherwise}"
+        )
     return otherwise
 
 
@@ -333,7 +378,9 @@ def labels(
         is_text = not is_numeric_dtype(column)
         words = sorted({*column[_words(column, decimal)]}) if is_text else []
         examples = ", ".join(map(str, words[:5]))
-        cure = f"`positive` names the class, such as {examples}, that becomes +1"
+        cure = (
+            f"`positive` names the class, such as {examples}, that becomes +1"
+        )
         return numbers(column, cure=cure, decimal=decimal)
     texts = column.map(lambda label: _as_text(label, decimal))
     hits = texts.isin({_as_text(positive), _as_text(positive, decimal)})
@@ -352,16 +399,22 @@ def _coded(
 
     A value that is listed twice, as 1 and 1.0 are, has one column.
     """
-    texts = column.map(lambda category: _as_text(category, decimal), na_action="ignore")
+    texts = column.map(
+        lambda category: _as_text(category, decimal), na_action="ignore"
+    )
     different = {_as_text(category): category for category in reversed(listed)}
     indicators = {
-        f"{column.name}={category}": texts.isin({spelling, _as_text(category, decimal)})
+        f"{column.name}={category}": texts.isin(
+            {spelling, _as_text(category, decimal)}
+        )
         for spelling, category in reversed(different.items())
     }
     wrong = ~np.logical_or.reduce([*indicators.values()])
     expected = f"one of {', '.join(map(str, listed))}"
     _refuse(column, wrong, expected, "`categories` lists them")
-    return {name: is_value.to_numpy(float) for name, is_value in indicators.items()}
+    return {
+        name: is_value.to_numpy(float) for name, is_value in indicators.items()
+    }
 
 
 def _words(column: pd.Series, decimal: str = ".") -> pd.Series:

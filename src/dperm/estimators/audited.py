@@ -58,11 +58,19 @@ from dperm.solvers.full_batch.secret import Secret, in_rounds
 
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
 EPSILON = 1.0
-MANY, CLEAR_EPSILON = 24, 200.0  # records, and epsilon, of data that stand above noise
-PLENTY = 3000  # records, for which the noise of the sums does not follow the target
+MANY, CLEAR_EPSILON = (
+    24,
+    200.0,
+)  # records, and epsilon, of data that stand above noise
+PLENTY = (
+    3000  # records, for which the noise of the sums does not follow the target
+)
 CLASSES = (-1.0, 0.0, 1.0)  # of one against the rest
 STRANGE = 7.0  # a label of no class
-SHORT_SETTINGS = {"passes": 1.0, "steps": 2}  # in place of a default's slow values
+SHORT_SETTINGS = {
+    "passes": 1.0,
+    "steps": 2,
+}  # in place of a default's slow values
 OVERFLOWING = 8e307  # entries whose margins overflow
 STAND_IN = 1e9  # stands for nan in a release
 
@@ -76,7 +84,9 @@ def mechanisms(solver: str) -> list[Mechanism]:
     try:
         section = read("solver", solver)
         method = methods.configured(solver, section.algorithm, section.options)
-    except ConfigError:  # another kind of problem; or a leak, which has its own report
+    except (
+        ConfigError
+    ):  # another kind of problem; or a leak, which has its own report
         return []
     found = []
     for model, n in _models(method):
@@ -102,11 +112,22 @@ def _faults() -> tuple[list[str], int]:
 def _models(method: methods.Method) -> Iterator[tuple[DPLinear, int]]:
     """Estimators with a solver, and how many records they are fitted to."""
     module = method.module
-    known = {*method.default, *(field.name for field in fields(module.Options))}
-    steps = 1 if registry.family(module) == "frank_wolfe" else SHORT_SETTINGS["steps"]
+    known = {
+        *method.default,
+        *(field.name for field in fields(module.Options)),
+    }
+    steps = (
+        1
+        if registry.family(module) == "frank_wolfe"
+        else SHORT_SETTINGS["steps"]
+    )
     short = SHORT_SETTINGS | {"steps": steps}
     setting = {key: number for key, number in short.items() if key in known}
-    given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "bounds": (-2, 2)}
+    given: dict[str, Any] = {
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "bounds": (-2, 2),
+    }
     given["setting"] = setting
     ends = {"label_bounds": (-2, 2), **given}
     yield DPClassifier(method, classes=(-1.0, 1.0), **given), N
@@ -161,7 +182,9 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
         def normal(scale: Any, size: int) -> Array:
             return scale * gaussian(own.smoothness, (size, 1))
 
-        X, every, noisy = model._standardised(*cleaned(data), first, normal, own=True)
+        X, every, noisy = model._standardised(
+            *cleaned(data), first, normal, own=True
+        )
         stack = ExitStack()
         begun = [
             stack.enter_context(made.start(point, noise.noise_multiplier, own))
@@ -187,7 +210,9 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
         "full_batch": lambda view: tuple(view.tolist()),
     }
     changed = lambda view: tuple(np.flatnonzero(view[-p:]).tolist())  # noqa: E731
-    near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
+    near = np.where(
+        np.arange(P) == P - 1, -1.0, 1.0
+    )  # nearly opposite records
     rounds = [
         event
         for part, point in parts
@@ -236,7 +261,9 @@ def search(real: bool) -> Mechanism:
     kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0])
 
     def begin(data: AuditData, own: Streams) -> SimpleNamespace:
-        return SimpleNamespace(data=data, seeds=own.noise.integers(2**62, size=2))
+        return SimpleNamespace(
+            data=data, seeds=own.noise.integers(2**62, size=2)
+        )
 
     def follow(fit: SimpleNamespace) -> Iterator[Array]:
         """Weights and score together; nan and infinity become large."""
@@ -288,7 +315,9 @@ def whole(model: Any, base: AuditData) -> WholeFit:
                 fit(data, epsilon, delta, seeds[0])
             except BudgetError:
                 is_kept = True
-        return Composed(fits, budget.spent_epsilon, budget.spent_delta, is_kept)
+        return Composed(
+            fits, budget.spent_epsilon, budget.spent_delta, is_kept
+        )
 
     def ledger(fitted: Any) -> Ledger:
         return fitted.epsilon_.ledger
@@ -332,7 +361,9 @@ def forced(log: list[Any], is_first: bool) -> Iterator[None]:
         yield
 
 
-def _neighbours(base: AuditData, is_real: bool) -> Iterator[tuple[str, Any, Any]]:
+def _neighbours(
+    base: AuditData, is_real: bool
+) -> Iterator[tuple[str, Any, Any]]:
     """The base, and data with another record in it, of every kind."""
     place = len(base.y) // 2
     x, label = base.X[place], float(base.y[place])

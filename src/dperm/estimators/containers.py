@@ -105,11 +105,17 @@ CONTAINERS: dict[str, Container] = {
     "deque": lambda frame: deque(_rows(frame)),
     "pandas": lambda frame: frame,
     "pandas with types of its own": lambda frame: frame.convert_dtypes(),
-    "pandas over Arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "pandas over Arrow": lambda frame: frame.convert_dtypes(
+        dtype_backend="pyarrow"
+    ),
     "polars": _polars,
-    "pyarrow table": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "pyarrow table": lambda frame: pa.Table.from_pandas(
+        frame, preserve_index=False
+    ),
     "pyarrow batch": lambda frame: pa.RecordBatch.from_pandas(frame),
-    "mapping of lists": lambda frame: {name: frame[name].tolist() for name in frame},
+    "mapping of lists": lambda frame: {
+        name: frame[name].tolist() for name in frame
+    },
     "mapping of series": lambda frame: {name: frame[name] for name in frame},
     "dataframe protocol": Exchanged,
 }
@@ -121,11 +127,17 @@ LABEL_CASES: dict[str, tuple[pd.Series, tuple[Any, Any], bool]] = {
     "doubles": (pd.Series(SIDES.astype(float)), (0, 1), True),
     "truth values": (pd.Series(SIDES > 0), (False, True), True),
     "words": (_objects(WORD_LABELS), ("no", "yes"), True),
-    "categories": (pd.Series(pd.Categorical(WORD_LABELS)), ("no", "yes"), True),
+    "categories": (
+        pd.Series(pd.Categorical(WORD_LABELS)),
+        ("no", "yes"),
+        True,
+    ),
     "codes for words": (pd.Series(SIDES), ("no", "yes"), False),
     "words for codes": (pd.Series(WORD_LABELS, dtype="string"), (0, 1), False),
 }
-SERIES: dict[str, Callable[[pd.Series], Any]] = {  # of labels, beside a container
+SERIES: dict[
+    str, Callable[[pd.Series], Any]
+] = {  # of labels, beside a container
     "array": lambda y: y.to_numpy(),
     "list of lists": lambda y: y.tolist(),
     "list of tuples": lambda y: [(label,) for label in y.tolist()],
@@ -190,7 +202,9 @@ def of_doubles() -> dict[str, np.ndarray]:
     numbers |= READ_AS_NUMBERS
     return {
         name: coefficients(
-            np.column_stack([FIRST, numeric, THIRD]).astype(float), SIDES, (0, 1)
+            np.column_stack([FIRST, numeric, THIRD]).astype(float),
+            SIDES,
+            (0, 1),
         )
         for name, numeric in numbers.items()
         if numeric is not None
@@ -238,5 +252,8 @@ def faults() -> tuple[list[str], int]:
     """The combinations with something wrong, and how many there are."""
     wanted = of_doubles()
     tried = [*combinations()]
-    found = [(combination.name, fault_of(combination, wanted)) for combination in tried]
+    found = [
+        (combination.name, fault_of(combination, wanted))
+        for combination in tried
+    ]
     return [f"{name}: {fault}" for name, fault in found if fault], len(tried)

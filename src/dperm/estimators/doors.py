@@ -69,8 +69,29 @@ object.__setattr__(BROKEN, "_denominator", 0)
 
 def entries() -> list[Any]:
     """What may stand in the place of a number or a label."""
-    plain = [None, True, 0.5, -1, "abc", "0.5", "", "nan", "1e400", b"u", 1j, 10**400]
-    numeric = [np.nan, np.inf, -np.inf, 1e308, 5e-324, Decimal("sNaN"), Decimal("0.5")]
+    plain = [
+        None,
+        True,
+        0.5,
+        -1,
+        "abc",
+        "0.5",
+        "",
+        "nan",
+        "1e400",
+        b"u",
+        1j,
+        10**400,
+    ]
+    numeric = [
+        np.nan,
+        np.inf,
+        -np.inf,
+        1e308,
+        5e-324,
+        Decimal("sNaN"),
+        Decimal("0.5"),
+    ]
     numeric += [
         Fraction(1, 2),
         BROKEN,
@@ -78,9 +99,30 @@ def entries() -> list[Any]:
         np.longdouble(1),
         np.uint64(2**63),
     ]
-    times = [pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01")]
-    nested = [[], [1], [1, 2], [[1]], (), (1,), {}, {"a": 1}, {1}, range(10**18)]
-    arrays = [np.array(1.0), np.array([1.0]), np.zeros((2, 2)), np.array(["a"])]
+    times = [
+        pd.NA,
+        pd.NaT,
+        pd.Timestamp("2020-01-01"),
+        np.datetime64("2020-01-01"),
+    ]
+    nested = [
+        [],
+        [1],
+        [1, 2],
+        [[1]],
+        (),
+        (1,),
+        {},
+        {"a": 1},
+        {1},
+        range(10**18),
+    ]
+    arrays = [
+        np.array(1.0),
+        np.array([1.0]),
+        np.zeros((2, 2)),
+        np.array(["a"]),
+    ]
     odd = [
         object,
         len,
@@ -97,8 +139,19 @@ def rows() -> list[Any]:
     """What may stand in the place of a row of ``P`` numbers."""
     short: list[Any] = [[1.0], [], (), None, [1.0] * (P + 1), np.zeros(P + 1)]
     texts = ["abc", b"abc", "x" * P, ["a"] * P, [None] * P, [[1.0]] * P]
-    others = [{"a": 1.0, "b": 2.0, "c": 3.0}, {1.0, 2.0, 3.0}, 1.0, np.zeros((P, 1))]
-    odd = [Loud(), OfLoudType(), [Loud()] * P, np.full(P, "a"), np.full(P, np.nan)]
+    others = [
+        {"a": 1.0, "b": 2.0, "c": 3.0},
+        {1.0, 2.0, 3.0},
+        1.0,
+        np.zeros((P, 1)),
+    ]
+    odd = [
+        Loud(),
+        OfLoudType(),
+        [Loud()] * P,
+        np.full(P, "a"),
+        np.full(P, np.nan),
+    ]
     plain = [
         tuple(range(P)),
         np.arange(P),
@@ -106,7 +159,15 @@ def rows() -> list[Any]:
         range(10**18),
         deque([1] * P),
     ]
-    return [*short, *texts, *others, *odd, *plain, iter([1.0] * P), np.ma.zeros(P)]
+    return [
+        *short,
+        *texts,
+        *others,
+        *odd,
+        *plain,
+        iter([1.0] * P),
+        np.ma.zeros(P),
+    ]
 
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, 5e-324, -0.0, 7.0)
@@ -188,7 +249,9 @@ def _attacks_at(at: int) -> Iterator[Attack]:
     for name, build_rows in ROWS.items():
         yield from _replaced_rows(name, build_rows, grid, classifier, at)
     for name, build in TYPED.items():
-        yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier, at)
+        yield from _replaced(
+            f"X, {name}, entry", build, grid, NUMBERS, classifier, at
+        )
     named = np.array(["no", "yes"])[sides]
     for name, build_labels in LABEL_BUILDERS.items():
         for model, labels in (
@@ -224,7 +287,12 @@ def faults(tried: Iterable[Attack]) -> list[str]:
 
 
 def _replaced(
-    name: str, build: Callable[..., Any], grid: Any, odd: Any, model: DPLinear, at: int
+    name: str,
+    build: Callable[..., Any],
+    grid: Any,
+    odd: Any,
+    model: DPLinear,
+    at: int,
 ) -> Iterator[Attack]:
     labels = np.arange(N) % 2
     plain = build(grid.copy(), grid[at, 1].item(), at)
@@ -243,7 +311,9 @@ def _replaced_rows(
         odd = grid.tolist()
         odd[at] = row
         title = f"X, {name}, row {number} at {at}"
-        yield Attack(title, model, (build(plain), labels), (build(odd), labels), at)
+        yield Attack(
+            title, model, (build(plain), labels), (build(odd), labels), at
+        )
 
 
 # --- containers -----------------------------------------------------------------------
@@ -257,7 +327,9 @@ def _listed(grid: np.ndarray, entry: Any, at: int) -> list[list[Any]]:
 
 def _mapped(grid: np.ndarray, entry: Any, at: int) -> dict[str, list[Any]]:
     rows = _listed(grid, entry, at)
-    return {name: [row[place] for row in rows] for place, name in enumerate("abc")}
+    return {
+        name: [row[place] for row in rows] for place, name in enumerate("abc")
+    }
 
 
 def _object_array(grid: np.ndarray, entry: Any, at: int) -> np.ndarray:
@@ -308,7 +380,9 @@ GRIDS: dict[str, Callable[..., Any]] = {
     "list of object arrays": lambda *of: [*_object_array(*of)],
     "mapping of lists": _mapped,
     "array of objects": _object_array,
-    "frame of objects": lambda *of: pd.DataFrame(_object_array(*of), dtype=object),
+    "frame of objects": lambda *of: pd.DataFrame(
+        _object_array(*of), dtype=object
+    ),
 }
 ROWS: dict[str, Callable[..., Any]] = {
     "list": list,
@@ -323,10 +397,16 @@ TYPED: dict[str, Callable[..., Any]] = {
     "big-endian": lambda *of: _typed(*of).astype(">f8"),
     "masked array": _masked,
     "frame": lambda *of: pd.DataFrame(_typed(*of), columns=[*"abc"]),
-    "frame of Float64": lambda *of: pd.DataFrame(_typed(*of)).astype("Float64"),
-    "sparse frame": lambda *of: pd.DataFrame(_typed(*of)).astype("Sparse[float]"),
+    "frame of Float64": lambda *of: pd.DataFrame(_typed(*of)).astype(
+        "Float64"
+    ),
+    "sparse frame": lambda *of: pd.DataFrame(_typed(*of)).astype(
+        "Sparse[float]"
+    ),
     "list of arrays": lambda *of: [*_typed(*of)],
-    "mapping of arrays": lambda *of: dict(zip("abc", _typed(*of).T, strict=True)),
+    "mapping of arrays": lambda *of: dict(
+        zip("abc", _typed(*of).T, strict=True)
+    ),
     "CSR array": lambda *of: sparse.csr_array(_typed(*of)),
     "CSC matrix": lambda *of: sparse.csc_matrix(_typed(*of)),
     "COO array": lambda *of: sparse.coo_array(_typed(*of)),
@@ -339,13 +419,19 @@ LABEL_BUILDERS: dict[str, Callable[..., Any]] = {
     "deque": lambda *of: deque(_label_list(*of)),
     "array of objects": _object_labels,
     "column of objects": lambda *of: _object_labels(*of)[:, None],
-    "series of objects": lambda *of: pd.Series(_object_labels(*of), dtype=object),
-    "list of lists": lambda labels, *of: _label_list([[x] for x in labels], *of),
+    "series of objects": lambda *of: pd.Series(
+        _object_labels(*of), dtype=object
+    ),
+    "list of lists": lambda labels, *of: _label_list(
+        [[x] for x in labels], *of
+    ),
 }
 TYPED_LABELS: dict[str, Callable[..., Any]] = {
     "array": _typed_labels,
     "series": lambda *of: pd.Series(_typed_labels(*of)),
-    "series of Float64": lambda *of: pd.Series(_typed_labels(*of)).astype("Float64"),
+    "series of Float64": lambda *of: pd.Series(_typed_labels(*of)).astype(
+        "Float64"
+    ),
     "column": lambda *of: _typed_labels(*of)[:, None],
     "list": lambda *of: _typed_labels(*of).tolist(),
 }

@@ -55,8 +55,14 @@ from dperm.solvers.scales import declared
 AUTO = "auto"
 SIGNED = ("logistic", "smoothed_hinge")  # losses of two classes
 RESIDUAL = ("huber", "least_squares")  # losses of numbers
-RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
-SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
+RIDGE = {
+    False: 1.0,
+    True: 2.0,
+}  # by whether labels are real; measured, bench/fits.py
+SHARES = (
+    0.02,
+    0.98,
+)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
 NOTHING_SHOWN = (  # how it may come that released sums show nothing
     "Ranges may be far wider than the columns, records may hold no numbers, or labels "
@@ -67,7 +73,11 @@ MIN_RECORDS = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
-FOR_RELEASE = ("dp_gd", "dp_gram", "moments")  # proved for exact, discrete noise
+FOR_RELEASE = (
+    "dp_gd",
+    "dp_gram",
+    "moments",
+)  # proved for exact, discrete noise
 
 
 @dataclass(eq=False, repr=False)  # comparison and repr are scikit-learn's
@@ -149,7 +159,9 @@ class DPLinear(Counted):
     def _validated(self, table: door.Table, **how: Any) -> Any:
         """The numbers of a table, after scikit-learn's checks of shape and names."""
         names = table.names or ()
-        twice = [str(name) for name, count in Counter(names).items() if count > 1]
+        twice = [
+            str(name) for name, count in Counter(names).items() if count > 1
+        ]
         if twice:
             named = ", ".join(twice)
             raise ValueError(
@@ -157,9 +169,13 @@ class DPLinear(Counted):
             )
         with warnings.catch_warnings():
             if table.names is not None:  # of these it is told below
-                warnings.filterwarnings("ignore", "X does not have valid feature names")
+                warnings.filterwarnings(
+                    "ignore", "X does not have valid feature names"
+                )
             try:
-                values = validate_data(self, table.values, dtype=np.float64, **how)
+                values = validate_data(
+                    self, table.values, dtype=np.float64, **how
+                )
             except ValueError as error:  # of shapes, which are public
                 raise ValueError(f"X: {error}") from None
         if names and all(isinstance(name, str) for name in names):
@@ -237,8 +253,13 @@ class DPLinear(Counted):
             method = methods.method(chosen or self.solver)
         scales = method is None or method.scales_columns
         self._constant = UNPENALISED if scales else 1.0
-        by_rows = method is not None and registry.family(method.module) == "full_batch"
-        problems = [self._problem(X, y, len(every), own, by_rows) for y in every]
+        by_rows = (
+            method is not None
+            and registry.family(method.module) == "full_batch"
+        )
+        problems = [
+            self._problem(X, y, len(every), own, by_rows) for y in every
+        ]
         method = method or self._usual(problems)
         if reason := self._obstacle(method, problems[0]):
             raise methods.UnsuitedError(
@@ -312,7 +333,9 @@ class DPLinear(Counted):
             scales = np.append(scales, self._constant)
         known = (self.loss, Penalty(float(self.l1), l2), *target)
         own |= self.fit_intercept
-        problem = build("fit", X, y, *known, given=(N,), own=own, by_rows=by_rows)
+        problem = build(
+            "fit", X, y, *known, given=(N,), own=own, by_rows=by_rows
+        )
         return declared(problem, scales)
 
     # --- the fit ----------------------------------------------------------------------
@@ -327,11 +350,19 @@ class DPLinear(Counted):
         self._refuse_elsewhere()
         t, every = self._cleaned(X, y)
         seed = noise_seed(self.random_state)
-        first = ranges.ledger(self._ranges, self._n, self._epsilon, self._delta)
+        first = ranges.ledger(
+            self._ranges, self._n, self._epsilon, self._delta
+        )
         noise = self._paid(t, every, first, seed)
         drawn = Exact() if self.release else ranges.seeded(seed)
-        standard, every, _ = self._standardised(t, every, first, drawn, own=True)
-        del t, X, y  # no second copy of the records is held while a solver runs
+        standard, every, _ = self._standardised(
+            t, every, first, drawn, own=True
+        )
+        del (
+            t,
+            X,
+            y,
+        )  # no second copy of the records is held while a solver runs
         chosen = self.solver_ if self._is_auto else ""
         runs = self._alone(standard, every, chosen)
         del standard
@@ -346,7 +377,9 @@ class DPLinear(Counted):
         self._published(np.where(lost[:, None], 0.0, W))
         return self
 
-    def _paid(self, t: Any, every: Sequence[Any], first: Ledger, seed: int) -> float:
+    def _paid(
+        self, t: Any, every: Sequence[Any], first: Ledger, seed: int
+    ) -> float:
         """The noise multiplier of a fit, whose cost open budgets pay.
 
         The price is that of a problem of zeros, so no record has a say in it.
@@ -354,14 +387,20 @@ class DPLinear(Counted):
         shape = (self._n, t.shape[1])
         zeros: Any = sparse.csc_array(shape)
         if not sparse.issparse(t):
-            zeros = np.zeros((shape[0], shape[1] + self.fit_intercept), order="F")
+            zeros = np.zeros(
+                (shape[0], shape[1] + self.fit_intercept), order="F"
+            )
             zeros = zeros[:, : shape[1]]
         runs = self._runs(zeros, [np.ones(self._n) for _ in every], own=True)
 
         def stated(noise: float) -> Ledger:
-            return sum((on.ledger(setting, noise) for on, setting in runs), first)
+            return sum(
+                (on.ledger(setting, noise) for on, setting in runs), first
+            )
 
-        spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
+        spent = (
+            self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
+        )
         least = calibrated(stated, self._epsilon, self._delta - spent)
         public = [on.public_information(least.ledger) for on, _ in runs]
         runs.clear()  # with their zeros, whoever still holds ``stated``
@@ -373,13 +412,17 @@ class DPLinear(Counted):
 
     def _spent(self, width: int, stated: Ledger) -> float:
         """The share of delta that discrete noise costs, with intercept and label."""
-        releases = sum(event.count for event in stated.events[1:])  # after the sums
+        releases = sum(
+            event.count for event in stated.events[1:]
+        )  # after the sums
         numbers = releases * width * (width + 1) // 2 + 2 * width
         cost = slack(numbers, self._epsilon)
         if not cost < self._delta / 2:
             unit = slack(numbers, 0.0) / 2  # of 1 + e^epsilon
             room = self._delta / (2 * unit) - 1
-            largest = math.floor(100 * math.log(room)) / 100 if room > 1 else 0.0
+            largest = (
+                math.floor(100 * math.log(room)) / 100 if room > 1 else 0.0
+            )
             if not largest > 0:
                 raise ValueError(
                     f"delta: expected more than {4 * unit:g} with release=True, found "
@@ -405,10 +448,16 @@ class DPLinear(Counted):
         """
         ts = [t, every[0][:, None]][: len(self._ranges)]
         self._ranges, noisy = ranges.released(self._ranges, ts, given, normal)
-        for what in ranges.doubts(self._ranges, noisy, given, t, is_real=self._is_real):
+        for what in ranges.doubts(
+            self._ranges, noisy, given, t, is_real=self._is_real
+        ):
             warnings.warn(f"{what}. {NOTHING_SHOWN}", UserWarning, 4)
         first, *label = self._ranges
-        every = [label[0].standard(y) for y in every] if self._is_real else [*every]
+        every = (
+            [label[0].standard(y) for y in every]
+            if self._is_real
+            else [*every]
+        )
         return first.standard(t, own), every, noisy
 
     def _published(self, W: np.ndarray) -> None:
@@ -451,7 +500,9 @@ class DPLinear(Counted):
         constant = of_constant**2 + (SPREAD * kept) ** 2
         own = (tilt.scale / (self._n * curvature)) ** 2
         best = math.log(share / (1 - share))
-        return kept * coef, (constant * intercept + own * best) / (constant + own)
+        return kept * coef, (constant * intercept + own * best) / (
+            constant + own
+        )
 
     # --- after a fit ------------------------------------------------------------------
 
@@ -563,7 +614,9 @@ class DPClassifier(ClassifierMixin, DPLinear):
             for place in range(first, len(self.classes_))
         ]
         if self.fit_intercept and len(every) == 1:
-            self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1], is_real=False))
+            self._ranges.append(
+                ranges.of_label(-1, 1, True, X.shape[1], is_real=False)
+            )
         return X, every
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -575,7 +628,9 @@ class DPClassifier(ClassifierMixin, DPLinear):
         """The classes of records X (n, p); shape (n,)."""
         scores = self._scores(X)
         single = scores.shape[1] == 1
-        best = (scores[:, 0] > 0).astype(int) if single else scores.argmax(axis=1)
+        best = (
+            (scores[:, 0] > 0).astype(int) if single else scores.argmax(axis=1)
+        )
         classes: np.ndarray = self.classes_[best]
         return classes
 
@@ -636,7 +691,11 @@ class DPRegressor(RegressorMixin, DPLinear):
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record with NaN becomes zeros."""
         ends = ranges.declared(
-            "label_bounds", self.label_bounds, 1, self.fit_intercept, is_sparse=False
+            "label_bounds",
+            self.label_bounds,
+            1,
+            self.fit_intercept,
+            is_sparse=False,
         )
         label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
         self._ranges.append(label)
@@ -734,9 +793,14 @@ def fit(
     >>> type(model).__name__, model.solver_
     ('DPClassifier', 'objective_perturbation')
     """
-    chosen = [name for name in ("classes", "label_bounds") if name in parameters]
+    chosen = [
+        name for name in ("classes", "label_bounds") if name in parameters
+    ]
     estimator_type = DPClassifier if chosen == ["classes"] else DPRegressor
-    named = {*signature(DPClassifier).parameters, *signature(DPRegressor).parameters}
+    named = {
+        *signature(DPClassifier).parameters,
+        *signature(DPRegressor).parameters,
+    }
     strange = [name for name in parameters if name not in named]
     if strange:
         name = strange[0]

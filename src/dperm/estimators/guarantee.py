@@ -174,7 +174,9 @@ class Budget:
                 )
 
 
-def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> None:
+def charge(
+    epsilon: float, delta: float, given: tuple[str, ...], seed: int
+) -> None:
     """Take the cost of a fit, whose noise has that seed, from every open budget.
 
     Raises BudgetError if one has less left or knows the seed, or if a process above
@@ -257,7 +259,9 @@ def check_target(epsilon: Any, delta: Any) -> tuple[float, float]:
             f"epsilon: expected at least {LEAST_EPSILON:g}, found {shown(epsilon)}"
         )
     if not (is_number(delta) and 0 < float(delta) < 1):
-        raise ValueError(f"delta: expected a number in (0, 1), found {shown(delta)}")
+        raise ValueError(
+            f"delta: expected a number in (0, 1), found {shown(delta)}"
+        )
     if float(delta) < LEAST_DELTA:
         raise ValueError(
             f"delta: expected at least {LEAST_DELTA:.2g}, below which doubles lose "
@@ -268,5 +272,7 @@ def check_target(epsilon: Any, delta: Any) -> tuple[float, float]:
 
 def is_number(entry: Any) -> bool:
     """Whether a parameter is a real number that a double holds, and no truth value."""
-    is_real = isinstance(entry, Real) and not isinstance(entry, bool | np.bool_)
+    is_real = isinstance(entry, Real) and not isinstance(
+        entry, bool | np.bool_
+    )
     return is_real and number(entry) is not None

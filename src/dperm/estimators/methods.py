@@ -51,7 +51,9 @@ Setting = Mapping[str, float]
 
 DECLARED = (SMOOTHNESS, GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS)
 MAX_FULL_STEP_FEATURES = 10_000  # beyond, a step on all of them takes too long
-ENTRY_CLIP = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
+ENTRY_CLIP = (
+    3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
+)
 
 
 class UnsuitedError(ValueError):
@@ -95,9 +97,11 @@ class SolverAdapter(ABC):
     """A solver, by its module and options, on a problem of public constants."""
 
     exact = (
-        False  #: whether noise is discrete, for release; of the family ``full_batch``
+        False  #: noise is discrete, for release; of the family ``full_batch``
     )
-    once = False  #: whether it runs once, so that records need not be held twice
+    once = (
+        False  #: whether it runs once, so that records need not be held twice
+    )
     own = False  #: whether it may change the problem's array
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
@@ -129,7 +133,9 @@ class SolverAdapter(ABC):
         """What an epsilon takes as public; clips are in units of the label's scale."""
         is_signed = self.problem.loss.labels == "sign"
         labels = () if is_signed else (LABEL_SCALE,)
-        known = (ledger.assuming(*self.problem.given) + Ledger(given=labels)).given
+        known = (
+            ledger.assuming(*self.problem.given) + Ledger(given=labels)
+        ).given
         left = DECLARED if is_declared(self.problem) else ()
         return tuple(name for name in known if name not in left)
 
@@ -167,7 +173,9 @@ class FullBatchAdapter(SolverAdapter):
         return nullcontext(run)
 
     def _options(self, setting: Setting) -> Any:
-        typed = {k: type(getattr(self.options, k))(v) for k, v in setting.items()}
+        typed = {
+            k: type(getattr(self.options, k))(v) for k, v in setting.items()
+        }
         return replace(self.options, **typed)  # integers stay integers
 
 
@@ -186,7 +194,9 @@ class BatchedAdapter(SolverAdapter):
         reason = str(refuses(self.options, problem.penalty.is_smooth))
         by_record = getattr(self.module, "RECORDWISE", False)
         if not reason and by_record and problem.p > MAX_FULL_STEP_FEATURES:
-            return f"noise on {problem.p} features in every step takes too long"
+            return (
+                f"noise on {problem.p} features in every step takes too long"
+            )
         return reason
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
@@ -203,18 +213,27 @@ class BatchedAdapter(SolverAdapter):
         self, setting: Setting, noise_multiplier: float, own: Streams
     ) -> AbstractContextManager[FollowedBatch]:
         """A batch of one setting, its clip in units of the scales."""
-        clip, count = clip_unit(self.problem) * setting["clip"], self._count(setting)
+        clip, count = (
+            clip_unit(self.problem) * setting["clip"],
+            self._count(setting),
+        )
         step = np.array([setting["step"]], dtype=float)
         from dperm.solvers.batched import (
             BatchedSettings,  # a fit by few releases needs none
         )
 
-        settings = BatchedSettings(step, np.array([clip]), noise_multiplier, TIGHT)
-        run = self.module.Run(self.problem, settings, own, self.options, 1, count)
+        settings = BatchedSettings(
+            step, np.array([clip]), noise_multiplier, TIGHT
+        )
+        run = self.module.Run(
+            self.problem, settings, own, self.options, 1, count
+        )
         return nullcontext(FollowedBatch(run, count))
 
     def _count(self, setting: Setting) -> int:
-        return int(self.module.steps(self.problem, setting["passes"], self.options))
+        return int(
+            self.module.steps(self.problem, setting["passes"], self.options)
+        )
 
 
 class FrankWolfeAdapter(SolverAdapter):
@@ -239,7 +258,10 @@ class FrankWolfeAdapter(SolverAdapter):
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """The module's ledger."""
         ledger: Ledger = self.module.ledger(
-            self.scaled, int(setting["steps"]), noise_multiplier, self._options(setting)
+            self.scaled,
+            int(setting["steps"]),
+            noise_multiplier,
+            self._options(setting),
         )
         return ledger.assuming(SMOOTHNESS)
 
@@ -277,7 +299,9 @@ ADAPTERS: dict[str, Any] = {
 def clip_unit(problem: Problem) -> float:
     """A record's slope times its norm, both at their scales."""
     slope = min(problem.loss.lipschitz(math.inf), label_scale(problem))
-    return slope * float(np.sqrt(problem.smoothness.sum() / problem.loss.curvature))
+    return slope * float(
+        np.sqrt(problem.smoothness.sum() / problem.loss.curvature)
+    )
 
 
 # --- by name --------------------------------------------------------------------------
@@ -287,8 +311,12 @@ SETTING_NAMES = {
     "batched": ("passes", "step", "clip"),
     "frank_wolfe": ("steps", "radius"),
 }
-MAX_MATRIX_FEATURES = 2000  # beyond, the rule takes no method with p x p matrices
-FEW_RECORDS = 300  # n epsilon / p below which noise is large beside second moments
+MAX_MATRIX_FEATURES = (
+    2000  # beyond, the rule takes no method with p x p matrices
+)
+FEW_RECORDS = (
+    300  # n epsilon / p below which noise is large beside second moments
+)
 ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
     "objective_perturbation",
     "moments",
@@ -314,7 +342,9 @@ class Method:
 
     name: str
     algorithm: str  #: one that ``dperm.solvers.registry.load`` takes
-    module: Any = field(repr=False)  #: its module, or an object that stands for one
+    module: Any = field(
+        repr=False
+    )  #: its module, or an object that stands for one
     options: Any
     default: Setting  #: the setting without tuning
     grid: Sequence[Setting] = field(repr=False)
@@ -402,7 +432,9 @@ def usual(is_quadratic: bool, p: int, size: float) -> tuple[str, ...]:
 def known() -> list[str]:
     """Names of the package's solvers that solve a composite problem."""
     names = {*registry.PLACES, *_variants()}
-    return sorted(name for name in names if _is_able(registry.load(_algorithm(name))))
+    return sorted(
+        name for name in names if _is_able(registry.load(_algorithm(name)))
+    )
 
 
 def method(
@@ -445,8 +477,12 @@ def _method(
     if not isinstance(solver, str):
         return configured(_shown(solver), _given(solver), {}, defaults, grids)
     if ":" in solver:
-        return configured(solver, _given(_imported(solver)), {}, defaults, grids)
-    return configured(solver, _algorithm(solver), _options(solver), defaults, grids)
+        return configured(
+            solver, _given(_imported(solver)), {}, defaults, grids
+        )
+    return configured(
+        solver, _algorithm(solver), _options(solver), defaults, grids
+    )
 
 
 def configured(
@@ -467,13 +503,17 @@ def configured(
     except (ValueError, TypeError) as error:
         raise ConfigError(f"solver {name}: {error}") from error
     if not _is_able(module):
-        why = ": it adds no noise" if registry.family(module) in ADAPTERS else ""
+        why = (
+            ": it adds no noise" if registry.family(module) in ADAPTERS else ""
+        )
         raise ConfigError(
             f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
         )
     if algorithm not in registry.PLACES:
-        from dperm.audit.leaks import refuse_leaks  # for a user's own solver alone
+        from dperm.audit.leaks import (
+            refuse_leaks,
+        )  # for a user's own solver alone
 
         refuse_leaks(name, algorithm, options)
     usual, axes = registry.settings(module)
@@ -539,7 +579,9 @@ def _imported(place: str) -> Any:
             return getattr(module, name)
         return importlib.import_module(f"{module_name}.{name}")
     except (ImportError, ValueError) as error:
-        raise ConfigError(f"solver {place}: expected module:name: {error}") from error
+        raise ConfigError(
+            f"solver {place}: expected module:name: {error}"
+        ) from error
 
 
 def _algorithm(name: str) -> str:
@@ -567,7 +609,9 @@ def _options(name: str) -> Mapping[str, Any]:
 @functools.cache
 def _variants() -> list[str]:
     """Names of the package's own YAML files of solvers."""
-    return sorted(path.stem for path in (home() / "conf/solver").glob("*.yaml"))
+    return sorted(
+        path.stem for path in (home() / "conf/solver").glob("*.yaml")
+    )
 
 
 @functools.cache
@@ -586,4 +630,6 @@ def _is_able(module: Any) -> bool:
     """Whether it takes part: Frank-Wolfe methods without bounds add no noise."""
     options = {one.name for one in fields(module.Options)}
     family = registry.family(module)
-    return family in ADAPTERS and (family != "frank_wolfe" or "entry_bound" in options)
+    return family in ADAPTERS and (
+        family != "frank_wolfe" or "entry_bound" in options
+    )

@@ -12,7 +12,10 @@ import os
 import tempfile
 from pathlib import Path
 
-FIELDS = (1, 19)  # of /proc/<process>/stat after the name: parent, time of start
+FIELDS = (
+    1,
+    19,
+)  # of /proc/<process>/stat after the name: parent, time of start
 
 
 def mark() -> None:

@@ -69,7 +69,9 @@ class Ranges:
     high: np.ndarray
     centred: bool  #: whether columns may be centred
     weight: float = 1.0  #: of the sums in the joint release
-    most: float = 0.15  #: largest share of the squared budget that the release may take
+    most: float = (
+        0.15  #: largest share of the squared budget that the release may take
+    )
     mean: Any = 0.0  #: of t, scalar or shape (k,)
     deviation: Any = 1.0  #: of t, scalar or shape (k,)
 
@@ -112,7 +114,9 @@ class Ranges:
             counts = np.diff(units.indptr)
             ends = (self.low, self.high, self.half)
             low, high, half = (np.repeat(side, counts) for side in ends)
-            units.data = np.clip(np.clip(units.data, low, high) / half, -1.0, 1.0)
+            units.data = np.clip(
+                np.clip(units.data, low, high) / half, -1.0, 1.0
+            )
             return units
         *n, k = X.shape
         t = np.empty((*n, k + room))[..., :k]  # the one copy of the columns
@@ -136,7 +140,9 @@ def of_label(
     """The range of labels, real or of two classes, beside p columns."""
     ends = np.array([low, high], dtype=float).reshape(2, 1)
     heavy, max_share = LABEL_WEIGHTS[is_real]
-    return Ranges(ends[0], ends[1], centred, math.sqrt(max(p, 2) * heavy), max_share)
+    return Ranges(
+        ends[0], ends[1], centred, math.sqrt(max(p, 2) * heavy), max_share
+    )
 
 
 def sums(t: Any, centred: bool) -> np.ndarray:
@@ -148,13 +154,17 @@ def sums(t: Any, centred: bool) -> np.ndarray:
         squares = np.asarray((SQUARES * t.multiply(t)).sum(axis=0)).ravel()
     else:  # some columns at a time, to hold no second copy of all
         blocks = np.array_split(t, max(t.shape[1] // FEW_COLUMNS, 1), axis=1)
-        squares = np.concatenate([(SQUARES * (u * u)).sum(axis=0) for u in blocks])
+        squares = np.concatenate(
+            [(SQUARES * (u * u)).sum(axis=0) for u in blocks]
+        )
     if not centred:
         return squares
     return np.concatenate((np.asarray(t.sum(axis=0)).ravel(), squares))
 
 
-def ledger(groups: Sequence[Ranges], n: int, epsilon: float, delta: float) -> Ledger:
+def ledger(
+    groups: Sequence[Ranges], n: int, epsilon: float, delta: float
+) -> Ledger:
     """The release of the sums of n records, for its share of the budget.
 
     The share of the squared budget is the least for which n is 40 times the noise of
@@ -184,13 +194,17 @@ def _moved(groups: Sequence[Ranges]) -> float:
     """How far replacing a record moves the sums."""
     factor = {True: 4.0, False: SQUARES**2}
     squares = (
-        factor[group.centred] * group.weight**2 * len(group.low) for group in groups
+        factor[group.centred] * group.weight**2 * len(group.low)
+        for group in groups
     )
     return math.sqrt(sum(squares))
 
 
 def released(
-    groups: Sequence[Ranges], ts: Sequence[Any], release: Ledger, normal: Normal | Exact
+    groups: Sequence[Ranges],
+    ts: Sequence[Any],
+    release: Ledger,
+    normal: Normal | Exact,
 ) -> tuple[list[Ranges], np.ndarray]:
     """The ranges with released means and deviations, and the noisy sums.
 
@@ -200,7 +214,9 @@ def released(
     n = ts[0].shape[0]
     k = sum(t.shape[1] for t in ts)
     pairs = zip(groups, ts, strict=True)
-    read = np.concatenate([group.weight * sums(t, group.centred) for group, t in pairs])
+    read = np.concatenate(
+        [group.weight * sums(t, group.centred) for group, t in pairs]
+    )
     size = sum(group.weight**2 * len(group.low) for group in groups)
     error = sum_error(n, k, math.sqrt((1 + SQUARES**2) * size))
     secret = hidden(read[:, None], _moved(groups), error=error)
@@ -211,7 +227,9 @@ def released(
         off = release.events[0].scale / (
             n * group.weight
         )  # deviation of a mean's noise
-        means, remaining = np.split(remaining, [len(group.low) * group.centred])
+        means, remaining = np.split(
+            remaining, [len(group.low) * group.centred]
+        )
         squares, remaining = np.split(remaining, [len(group.low)])
         mean: Any = 0.0
         if group.centred:
@@ -225,7 +243,11 @@ def released(
 
 
 def doubts(
-    groups: Sequence[Ranges], noisy: np.ndarray, release: Ledger, t: Any, is_real: bool
+    groups: Sequence[Ranges],
+    noisy: np.ndarray,
+    release: Ledger,
+    t: Any,
+    is_real: bool,
 ) -> list[str]:
     """What the noisy sums show to be amiss; t (n, k) has its shape and format alone.
 
@@ -260,7 +282,11 @@ def _shrunk(noisy: Any, off: float, middle: float, spread: float) -> Any:
 
 
 def declared(
-    name: str, bounds: Any, columns: Sequence[str] | int, centred: bool, is_sparse: bool
+    name: str,
+    bounds: Any,
+    columns: Sequence[str] | int,
+    centred: bool,
+    is_sparse: bool,
 ) -> Ranges:
     """The ranges of columns, by name or number, as a user declares them.
 
@@ -280,13 +306,19 @@ def declared(
     right &= (low == high) | (high - low >= 1 / MAX_END)
     if not right.all():
         wrong = int(np.argmin(right))
-        which = f"column {wrong + 1}" if isinstance(columns, int) else columns[wrong]
+        which = (
+            f"column {wrong + 1}"
+            if isinstance(columns, int)
+            else columns[wrong]
+        )
         raise ValueError(
             f"{name}: expected low <= high, of a size up to {MAX_END:g}, found "
             f"({low[wrong]:g}, {high[wrong]:g}) for {which}"
         )
     if is_sparse and not ((low <= 0) & (high >= 0)).all():
-        raise ValueError(f"{name}: a sparse X holds zeros, expected low <= 0 <= high")
+        raise ValueError(
+            f"{name}: a sparse X holds zeros, expected low <= 0 <= high"
+        )
     return Ranges(low, high, centred and not is_sparse)
 
 
@@ -313,7 +345,9 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbers(ends: Any) -> np.ndarray:
     """Ends as doubles; empty for what is not made of real numbers."""
-    is_masked = isinstance(ends, np.ma.MaskedArray) and np.ma.getmaskarray(ends).any()
+    is_masked = (
+        isinstance(ends, np.ma.MaskedArray) and np.ma.getmaskarray(ends).any()
+    )
     try:
         with door.silent():
             read = np.asarray(ends)
@@ -343,9 +377,14 @@ def _named(
         return _named_rows(name, bounds)
     is_numbered = isinstance(bounds.index, pandas.RangeIndex)
     if is_frame and isinstance(columns, int):
-        if is_numbered and bounds.shape == (columns, 2):  # as an array of pairs
+        if is_numbered and bounds.shape == (
+            columns,
+            2,
+        ):  # as an array of pairs
             return None
-        raise ValueError(f"{name}: columns have no names, expected (low, high)")
+        raise ValueError(
+            f"{name}: columns have no names, expected (low, high)"
+        )
     titles = [] if isinstance(columns, int) else [*columns]
     if is_frame and {*map(str, bounds.columns)} == {*titles}:
         bounds = bounds.T
@@ -384,17 +423,25 @@ def _by_name(
 ) -> list[Any]:
     """The pairs of the columns in their order."""
     if isinstance(columns, int):
-        raise ValueError(f"{name}: columns have no names, expected (low, high)")
+        raise ValueError(
+            f"{name}: columns have no names, expected (low, high)"
+        )
     pairs = {str(title): pair for title, pair in bounds.items()}
     twice = [title for title, count in Counter(columns).items() if count > 1]
-    twice += [title for title, count in Counter(map(str, bounds)).items() if count > 1]
+    twice += [
+        title
+        for title, count in Counter(map(str, bounds)).items()
+        if count > 1
+    ]
     absent = ", ".join(title for title in columns if title not in pairs)
     strange = ", ".join(title for title in pairs if title not in columns)
     if absent or strange or twice:
         problems = [f"no range of {absent}"] * bool(absent)
         problems += [f"no column {strange}"] * bool(strange)
         problems += [f"two are called {', '.join(twice)}"] * bool(twice)
-        raise ValueError(f"{name}: {'; '.join(problems)}. Declare {template(columns)}")
+        raise ValueError(
+            f"{name}: {'; '.join(problems)}. Declare {template(columns)}"
+        )
     for title in columns:
         if _numbers(pairs[title]).shape != (2,):
             raise ValueError(
@@ -407,6 +454,8 @@ def _by_name(
 def template(columns: Sequence[str] | int) -> str:
     """Bounds to fill in, as Python."""
     if isinstance(columns, int):
-        return "bounds=(low, high), or a list of such pairs, one for each column"
+        return (
+            "bounds=(low, high), or a list of such pairs, one for each column"
+        )
     pairs = ", ".join(f"{title!r}: (low, high)" for title in columns)
     return f"bounds={{{pairs}}}"

@@ -26,19 +26,32 @@ from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.calibration import smallest
 from dperm.privacy.events import Gaussian, Ledger, united
 from dperm.privacy.noise import gaussian, streams
-from dperm.privacy.private_selection import calibrate_choice, choice_epsilon, drawn_runs
+from dperm.privacy.private_selection import (
+    calibrate_choice,
+    choice_epsilon,
+    drawn_runs,
+)
 from dperm.problems import door
 from dperm.problems.problem import Problem
 from dperm.solvers.scales import label_scale
 
 ROOM = 1e-3  # relative, between bounds that are each found by a search
-RANGES = 0.1  # share of epsilon for the sums of columns; half of delta is theirs
+RANGES = (
+    0.1  # share of epsilon for the sums of columns; half of delta is theirs
+)
 SCORE = 0.2  # share of the target's mu with which a score is released
 INNER = 0.6  # share of a choice's epsilon that one run has, roughly
-SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
+SEARCHED = (
+    "solver",
+    "setting",
+    "l1",
+    "l2",
+)  # losses stay comparable under these
 
 
-Paid = tuple[int, float, Ledger]  # a point of the grid, its noise, its releases
+Paid = tuple[
+    int, float, Ledger
+]  # a point of the grid, its noise, its releases
 
 
 @cache
@@ -75,7 +88,9 @@ def clipped_loss(problem: Problem, bound: float, w: np.ndarray) -> float:
     Replacing a record changes it by at most most / n.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        record_losses = problem.loss.values(np.asarray(problem.A @ w) + problem.offset)
+        record_losses = problem.loss.values(
+            np.asarray(problem.A @ w) + problem.offset
+        )
         return float(
             np.minimum(
                 np.where(np.isnan(record_losses), bound, record_losses), bound
@@ -152,19 +167,25 @@ class PrivateSearch(Counted):
         half = base._delta
         runs = [model._runs(t, labels)[0] for model in models]
         paid, cost = self._priced(runs, half)
-        information = [runs[k][0].public_information(ledger) for k, _, ledger in paid]
+        information = [
+            runs[k][0].public_information(ledger) for k, _, ledger in paid
+        ]
         public = united(*information, base._public)
         seed = noise_seed(self.random_state)
         noise = ranges.whole(RANGES * float(self.epsilon), half)
         sums_ledger = ranges.stated(base._ranges, noise)
         cost += true_epsilon(sums_ledger, half)
         charge(cost, 2 * half, public, seed)
-        X, labels, _ = base._standardised(t, labels, sums_ledger, ranges.seeded(seed))
+        X, labels, _ = base._standardised(
+            t, labels, sums_ledger, ranges.seeded(seed)
+        )
         for model in models:
             model._ranges = base._ranges
         runs = [model._runs(X, labels)[0] for model in models]
         with door.silent():
-            _, w, k = min(self._tried(runs, paid, seed), key=lambda tried: tried[0])
+            _, w, k = min(
+                self._tried(runs, paid, seed), key=lambda tried: tried[0]
+            )
         won = next(ledger for point, _, ledger in paid if point == k)
         self.epsilon_ = Guarantee(sums_ledger + won, 2 * half, public, cost)
         self.best_params_ = ParameterGrid(self.param_grid)[k]
@@ -200,7 +221,8 @@ class PrivateSearch(Counted):
             )
         inner = INNER * self._of_choice
         models = [
-            clone(self.estimator).set_params(**point, epsilon=inner) for point in grid
+            clone(self.estimator).set_params(**point, epsilon=inner)
+            for point in grid
         ]
         for model in models:
             columns, labels = model._cleaned(X, y)

@@ -67,7 +67,9 @@ def audit(config: schema.Config) -> list[Path]:
     if config.product is None:
         is_thorough = config.scale.thorough
         effort = tables.FULL_EFFORT if is_thorough else tables.SMALL_EFFORT
-        return _solver(config.solver, effort, config.seed, _folder(config.output))
+        return _solver(
+            config.solver, effort, config.seed, _folder(config.output)
+        )
     make_table = PRODUCTS.get(config.product)
     if make_table is None:
         names = ", ".join(PRODUCTS)
@@ -95,10 +97,19 @@ def _solver(
             sign = "CAUGHT" if row.caught else "passed"
             text = f"{row.measured:.4g} of {row.bound:.4g}"
             names = f"{row.subject}, {row.calibration}"
-            log.info("%-40s %-12s %s  %s  %s", names, row.check, sign, text, row.note)
+            log.info(
+                "%-40s %-12s %s  %s  %s",
+                names,
+                row.check,
+                sign,
+                text,
+                row.note,
+            )
         frames.append(rows)
     if len(frames) == 1:
-        log.info("%s states no privacy: there is nothing to refute", chosen.name)
+        log.info(
+            "%s states no privacy: there is nothing to refute", chosen.name
+        )
     path = folder / "solvers" / f"{chosen.name}.csv"
     findings = pd.concat(frames[1:] or frames)
     text = "\n"
@@ -143,7 +154,10 @@ def _tuning(config: schema.Config) -> pd.DataFrame:
 
 
 def _tuned(
-    paper: schema.Paper, scale: schema.Scale, folder: Path, run: tuple[str, str]
+    paper: schema.Paper,
+    scale: schema.Scale,
+    folder: Path,
+    run: tuple[str, str],
 ) -> Iterator[dict]:
     """Rows of one run, a problem and a solver; none where it has not run.
 
@@ -239,7 +253,9 @@ def report(config: schema.Config) -> None:
     costs = []
     for calibration, (noise, releases) in rows.items():
         claimed = epsilon(releases, delta, PUBLISHED)
-        costs.append((calibration, noise, claimed, true_epsilon(releases, delta)))
+        costs.append(
+            (calibration, noise, claimed, true_epsilon(releases, delta))
+        )
     size = f"n = {problem.n}, p = {problem.p}"
     if family != "full_batch":
         size += f", {arguments[-1]} steps"
@@ -248,7 +264,9 @@ def report(config: schema.Config) -> None:
     print(tabulate(costs, headers=HEAD, floatfmt=".5g"))
     if any(math.isinf(row[-1]) for row in costs):
         print("inf: no sound bound is known for a release of that ledger.")
-    print(f"\nEpsilon by replacing one record, given public {as_set(ledger.given)}.")
+    print(
+        f"\nEpsilon by replacing one record, given public {as_set(ledger.given)}."
+    )
     moving = moves_with_data(ledger.given)
     if moving:
         print(f"Not charged for: {', '.join(moving)}; without that, infinite.")
@@ -274,7 +292,10 @@ def _refuse_unread(overrides: Sequence[str], solver: str, family: str) -> None:
                 f"{text}: {solver} costs the same whatever it is: expected "
                 f"one of {names}"
             )
-        if text == f"setting.calibration={PUBLISHED}" and family == "full_batch":
+        if (
+            text == f"setting.calibration={PUBLISHED}"
+            and family == "full_batch"
+        ):
             raise ConfigError(
                 f"{text}: no paper prints a formula for {solver}: expected "
                 f"{TIGHT}, or a module of yours"

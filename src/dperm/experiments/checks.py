@@ -53,7 +53,11 @@ def problem(section: schema.ProblemSection) -> None:
         )
     dataset = str(section.dataset.name)
     shared = available("dataset")
-    file = f"dataset/{dataset}" if dataset in shared else f"problem/{section.name}"
+    file = (
+        f"dataset/{dataset}"
+        if dataset in shared
+        else f"problem/{section.name}"
+    )
     try:
         check_dataset(section.dataset)
     except ValueError as error:
@@ -68,7 +72,9 @@ def solver(section: schema.Solver) -> None:
         types = get_type_hints(module.Options)
         for key, option in section.options.items():
             if not types:
-                raise ValueError(f"options.{key}: expected none: it has no options")
+                raise ValueError(
+                    f"options.{key}: expected none: it has no options"
+                )
             validation.check(option, types.get(key, Any), f"options.{key}")
             if isinstance(option, float) and not math.isfinite(option):
                 raise ValueError(f"options.{key}: expected a finite number")
@@ -82,7 +88,9 @@ def _check_calls(module: ModuleType) -> None:
     """Refuse functions of a solver that cannot be called as its family's are."""
     for name, words in CALLED.get(registry.family(module), {}).items():
         function = getattr(module, name)
-        validation.check_call(function, f"{module.__file__}: {name}", words.split())
+        validation.check_call(
+            function, f"{module.__file__}: {name}", words.split()
+        )
     for name in ("advance", "setting_constants", "draw"):
         code = getattr(getattr(module.Run, name, None), "__code__", None)
         if code is not None and "NotImplementedError" in code.co_names:
@@ -99,7 +107,10 @@ def check_ledger(section: schema.Solver) -> None:
 
 
 def able(
-    problem: schema.ProblemSection, solver: schema.Solver, where: str, *is_sparse: bool
+    problem: schema.ProblemSection,
+    solver: schema.Solver,
+    where: str,
+    *is_sparse: bool,
 ) -> tuple[Any, Any]:
     """Module and options of a solver; one that cannot do the problem is refused."""
     module = registry.load(solver.algorithm)

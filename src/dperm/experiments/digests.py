@@ -26,7 +26,10 @@ from dperm.storage.source_code import digest as code
 IN_KEYS = "nothing"  # keys come out of it
 RUNNING = ("dperm.experiments.task:compute", "dperm.problems.problem:build")
 CALIBRATING = (
-    *("dperm.privacy.calibration:calibrate", "dperm.solvers.batched.trials:noise"),
+    *(
+        "dperm.privacy.calibration:calibrate",
+        "dperm.solvers.batched.trials:noise",
+    ),
     "dperm.experiments.tune:calibrations",
 )
 LOOKUP = "dperm.privacy.accountants"  # looks up an accountant by name
@@ -54,7 +57,10 @@ def running(algorithm: str, loss: str | None = None) -> list[str]:
 
 
 def solved(
-    stages: Iterable[str], algorithm: str, calibrations: Iterable[str], loss: str
+    stages: Iterable[str],
+    algorithm: str,
+    calibrations: Iterable[str],
+    loss: str,
 ) -> list[str]:
     """Entry points of the code of stages that run a solver with its calibrations."""
     priced_by = pricing(algorithm, calibrations, loss)
@@ -69,9 +75,13 @@ def noise(algorithm: str, calibrations: Iterable[str], loss: str) -> str:
     return code(*pricing(algorithm, calibrations, loss))
 
 
-def pricing(algorithm: str, calibrations: Iterable[str], loss: str) -> list[str]:
+def pricing(
+    algorithm: str, calibrations: Iterable[str], loss: str
+) -> list[str]:
     """The entry points of that code."""
-    offered = (f"{place(algorithm)}:{name}" for name in ("ledger", "Options", "steps"))
+    offered = (
+        f"{place(algorithm)}:{name}" for name in ("ledger", "Options", "steps")
+    )
     places = sorted(map(accountants.place, calibrations))
     return [*CALIBRATING, *offered, *places, *_losses({loss})]
 
@@ -95,13 +105,20 @@ def looked_up(*entries: str, option_words: Iterable[str] = ()) -> list[str]:
         places += map(accountants.place, accountants.OURS)
     if LOSSES in reached:
         words = source_code.words(*entries)
-        ours = {place for name, place in losses.PLACES.items() if name in words}
-        places += [*ours, *_losses(option_words | source_code.own_words(*entries))]
+        ours = {
+            place for name, place in losses.PLACES.items() if name in words
+        }
+        places += [
+            *ours,
+            *_losses(option_words | source_code.own_words(*entries)),
+        ]
     places += (word for word in option_words if source_code.is_beside(word))
     return [*dict.fromkeys([*entries, *sorted({*places})])]
 
 
-def solver_places(*entries: str, option_words: Iterable[str] = ()) -> list[str]:
+def solver_places(
+    *entries: str, option_words: Iterable[str] = ()
+) -> list[str]:
     """Modules of the solvers that settings or users' own code name, on any axis.
 
     ``option_words`` are strings of the settings: names of solvers' YAMLs or of
@@ -113,7 +130,9 @@ def solver_places(*entries: str, option_words: Iterable[str] = ()) -> list[str]:
         for name in solvers_in({*option_words} | own_words)
     }
     algorithms = {*option_words} | own_words
-    places |= {registry.PLACES[name] for name in algorithms if name in registry.PLACES}
+    places |= {
+        registry.PLACES[name] for name in algorithms if name in registry.PLACES
+    }
     return sorted(places)
 
 
@@ -125,7 +144,9 @@ def solvers_in(option_words: Iterable[str]) -> list[str]:
 def _losses(words: set[Any]) -> list[str]:
     """Modules of the losses among some words."""
     ours = [place for name, place in losses.PLACES.items() if name in words]
-    users_losses = (word for word in words if word and source_code.is_beside(word))
+    users_losses = (
+        word for word in words if word and source_code.is_beside(word)
+    )
     return [*ours, *sorted(users_losses)]
 
 
@@ -168,12 +189,18 @@ def section(group: str, name: str, *overrides: str) -> Any:
     return scope.seen(group, name, SECTIONS[group, name, overrides])
 
 
-def ahead(group: str, names: Iterable[str], overrides: tuple[str, ...] = ()) -> None:
+def ahead(
+    group: str, names: Iterable[str], overrides: tuple[str, ...] = ()
+) -> None:
     """Read several sections that are needed, in a third of the time of one by one."""
     names = dict.fromkeys(names)
-    unread = [name for name in names if (group, name, overrides) not in SECTIONS]
+    unread = [
+        name for name in names if (group, name, overrides) not in SECTIONS
+    ]
     with scope.unwatched:  # they are kept for jobs of any scope
-        for name, content in configuration.sections(group, unread, overrides).items():
+        for name, content in configuration.sections(
+            group, unread, overrides
+        ).items():
             getattr(checks, group)(content)
             SECTIONS[group, name, overrides] = content
 

@@ -71,7 +71,13 @@ def load_problem(spec: schema.ProblemSection, folders: schema.Data) -> Problem:
     penalty = Penalty(l1, l2, spec.penalty.lower, spec.penalty.upper)
     epsilon = spec.privacy.epsilon
     delta = number(spec.privacy.delta, n)
-    identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
+    identity = [
+        prepared.meta["digest"],
+        spec.loss,
+        asdict(penalty),
+        epsilon,
+        delta,
+    ]
     return build(
         spec.name,
         prepared.X,
@@ -85,7 +91,9 @@ def load_problem(spec: schema.ProblemSection, folders: schema.Data) -> Problem:
     )
 
 
-def titles(inputs: Inputs, problems: Iterable[str]) -> dict[str, schema.ProblemSection]:
+def titles(
+    inputs: Inputs, problems: Iterable[str]
+) -> dict[str, schema.ProblemSection]:
     """The problems' sections, for titles and privacy targets."""
     return configuration.sections("problem", problems, inputs.overrides)
 
@@ -104,7 +112,9 @@ def public_information(problem: schema.ProblemSection) -> tuple[str, ...]:
 def say_unavailable(name: str, reason: object) -> None:
     """Log why a problem is left out, and the commands to run once that is fixed."""
     again = f"run `dperm fetch problem={name}`, prepare and optimum again"
-    text = "%s: left out, its data are unavailable.\n%s\nWhen that is mended, %s."
+    text = (
+        "%s: left out, its data are unavailable.\n%s\nWhen that is mended, %s."
+    )
     log.warning(text, name, reason, again)
 
 
@@ -131,7 +141,9 @@ def load_optimum(spec: schema.ProblemSection, folders: schema.Data) -> Optimum:
     return Optimum(w, record["value"], record["gap"])
 
 
-def optimum_record(spec: schema.ProblemSection, folders: schema.Data) -> dict[str, Any]:
+def optimum_record(
+    spec: schema.ProblemSection, folders: schema.Data
+) -> dict[str, Any]:
     """Content of ``optimum.json`` of the problem; without data ``unavailable``.
 
     Raises as ``load_optimum``.
@@ -139,7 +151,9 @@ def optimum_record(spec: schema.ProblemSection, folders: schema.Data) -> dict[st
     name = spec.name
     path = optimum_folder(name, folders) / "optimum.json"
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: run `dperm optimum problem={name}` first")
+        raise FileNotFoundError(
+            f"{path}: run `dperm optimum problem={name}` first"
+        )
     again = f"delete {path.parent} and run again"
     record = store.read_json(path, again)
     content = record.pop("content", None)
@@ -162,7 +176,11 @@ def _identity(spec: schema.ProblemSection, folders: schema.Data) -> str:
     arrays = (store.known_json(meta) or {}).get("digest")
     settings = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
     return store.digest(
-        [arrays, *settings, digests.priced(OPTIMISING, option_words=[spec.loss])]
+        [
+            arrays,
+            *settings,
+            digests.priced(OPTIMISING, option_words=[spec.loss]),
+        ]
     )
 
 
@@ -186,7 +204,9 @@ def load_solver(
     problem = load_problem(spec, folders)
     where = f"problem/{problem.name}.yaml"
     module, options = checks.able(spec, solver, where, problem.is_sparse)
-    return SolverOnProblem(problem, load_optimum(spec, folders), module, options)
+    return SolverOnProblem(
+        problem, load_optimum(spec, folders), module, options
+    )
 
 
 def load_job(config: schema.Config) -> SolverJob:
@@ -199,7 +219,9 @@ def load_job(config: schema.Config) -> SolverJob:
     noise = digests.noise(name, config.paper.calibrations, spec.loss)
     code = CodeDigests(digests.solver(name, spec.loss), noise)
     folder = plan.run_folder(config.paper, config.output, *names[1:3])
-    return SolverJob(names, name, *loaded, code, config.seed, folder, config.workers)
+    return SolverJob(
+        names, name, *loaded, code, config.seed, folder, config.workers
+    )
 
 
 # --- the stages -----------------------------------------------------------------------
@@ -217,7 +239,9 @@ def fetch(config: schema.Config) -> FetchRecord:
     """
     record = data.fetch(config.problem.dataset, config.data)
     if record.available:
-        log.info("%s: %s, digest %s", record.name, record.source, record.digest)
+        log.info(
+            "%s: %s, digest %s", record.name, record.source, record.digest
+        )
     elif config.data.required:
         raise NothingFetchedError(f"data set {record.reason}")
     return record
@@ -255,7 +279,10 @@ def optimum(config: schema.Config) -> Path:
                 lambda: digests.looked_up(OPTIMISING, option_words=[loss]),
             ):
                 problem = load_problem(spec, config.data)
-                record |= {"status": "ok", "made": _identity(spec, config.data)}
+                record |= {
+                    "status": "ok",
+                    "made": _identity(spec, config.data),
+                }
                 record |= _solved(problem, folder / "w.npy")
         except UnavailableError as error:
             say_unavailable(name, error)
@@ -290,7 +317,8 @@ def _solved(problem: Problem, path: Path) -> dict[str, Any]:
         "l1_norm": float(np.abs(solution.w).sum()),
     }
     numbers = [
-        record[key] for key in ("value", "relative_gap", "relative_error_at_zero")
+        record[key]
+        for key in ("value", "relative_gap", "relative_error_at_zero")
     ]
     text = "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g"
     log.info(text, problem.name, *numbers)

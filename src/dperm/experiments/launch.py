@@ -33,7 +33,11 @@ def main(meter, words):
     # The job ends itself on Ctrl-C. A handler, unlike SIG_IGN, is not inherited by it.
     signal.signal(signal.SIGINT, lambda *_: None)
     remove(meter)
-    environment = {**os.environ, METER: meter, **dict.fromkeys(ONE_THREAD, "1")}
+    environment = {
+        **os.environ,
+        METER: meter,
+        **dict.fromkeys(ONE_THREAD, "1"),
+    }
     cost = forked(words, environment) or spawned(words, environment)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cost["cpu_seconds"] += usage.ru_utime + usage.ru_stime
@@ -41,7 +45,9 @@ def main(meter, words):
     status = cost.pop("status")
     if status < 0:
         name = signal.Signals(-status).name
-        print(f"dperm: {words[0]}: the job was ended by {name}", file=sys.stderr)
+        print(
+            f"dperm: {words[0]}: the job was ended by {name}", file=sys.stderr
+        )
         status = 128 - status
     write(meter, {**noted(meter), **cost, "threads": threads(words)})
     return status
@@ -52,12 +58,18 @@ def forked(words, environment):
     path = environment.pop(SERVER, None)
     if path is None:
         return None
-    request = {"words": words, "folder": os.getcwd(), "environment": environment}
+    request = {
+        "words": words,
+        "folder": os.getcwd(),
+        "environment": environment,
+    }
     message = json.dumps(request).encode()
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             connection.connect(path)
-            socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
+            socket.send_fds(
+                connection, [len(message).to_bytes(8, "big")], [0, 1, 2]
+            )
             connection.sendall(message)
             if connection.recv(1) != ACCEPTED:
                 return None
@@ -92,7 +104,9 @@ def cost_of(status, used):
 
 def threads(words):
     """The number of threads that the words of a stage ask for."""
-    asked = [word.partition("=")[2] for word in words if word.startswith("workers=")]
+    asked = [
+        word.partition("=")[2] for word in words if word.startswith("workers=")
+    ]
     return int(asked[-1]) if asked else 1
 
 

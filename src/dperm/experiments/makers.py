@@ -32,14 +32,29 @@ ROWS = ("tune", "evaluate")  # tables of a run
 # ``inputs`` finds problems.
 _SHOWN = ("product", "problems", "swept", "paper", "folder", "inputs")
 PASSED = {
-    "sweeps": ("point", "seed", "master", "paper", "scale", "folder", "inputs"),
+    "sweeps": (
+        "point",
+        "seed",
+        "master",
+        "paper",
+        "scale",
+        "folder",
+        "inputs",
+    ),
     "figures": _SHOWN,
     "tables": _SHOWN,
 }
-_NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mapping}
+_NAMES = {
+    "Any": Any,
+    "Literal": Literal,
+    "Sequence": Sequence,
+    "Mapping": Mapping,
+}
 
 
-def chosen(paper: schema.Paper, collection: str, product: str | None) -> dict[str, Any]:
+def chosen(
+    paper: schema.Paper, collection: str, product: str | None
+) -> dict[str, Any]:
     """The figures, tables or sweeps of the paper that ``product`` names; None: all.
 
     Raises ConfigError if there is no such product, with the nearest known one.
@@ -97,7 +112,9 @@ def function_of(paper: str, collection: str, name: str) -> Callable[..., Any]:
 
 
 def called(
-    function: Callable[..., Any], options: Mapping[str, Any], passed: dict[str, Any]
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    passed: dict[str, Any],
 ) -> Any:
     """Call a function with its options, and with what it takes of what is passed."""
     names = inspect.signature(function).parameters
@@ -105,11 +122,15 @@ def called(
     return function(**taken, **options)
 
 
-def unlike(function: Callable[..., Any], words: str, outcome: Any) -> ValueError:
+def unlike(
+    function: Callable[..., Any], words: str, outcome: Any
+) -> ValueError:
     """The error of a function that returns something else than a paper's has to."""
     file = inspect.getsourcefile(function)
     seen = "nothing" if outcome is None else f"a {type(outcome).__name__}"
-    return ValueError(f"{file}: {function.__name__}: expected {words}, found {seen}")
+    return ValueError(
+        f"{file}: {function.__name__}: expected {words}, found {seen}"
+    )
 
 
 def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
@@ -119,7 +140,9 @@ def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     """
     spec = getattr(paper, collection)[name]
     try:
-        place = place_of(paper.name, collection, spec.function, f"{collection}.{name}")
+        place = place_of(
+            paper.name, collection, spec.function, f"{collection}.{name}"
+        )
     except ConfigError as error:
         if functions(f"dperm.papers.{paper.name}.{collection}"):
             raise
@@ -127,11 +150,15 @@ def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
             f"{error}; conf/paper/{paper.name}/{collection}.py has no function"
         ) from error
     module, _, function = place.partition(":")
-    where = f"conf/{group_file('paper', paper.name)}: {collection}.{name}.options"
+    where = (
+        f"conf/{group_file('paper', paper.name)}: {collection}.{name}.options"
+    )
     takes = functions(module)[function]
     _check_options(takes, spec.options, PASSED[collection], where)
     if collection != "sweeps":
-        if not spec.sweeps and "swept" in (argument.arg for argument in takes.args):
+        if not spec.sweeps and "swept" in (
+            argument.arg for argument in takes.args
+        ):
             file = where.removesuffix("options")
             raise ConfigError(
                 f"{file}sweeps: expected those whose rows {spec.function} takes, found "
@@ -147,7 +174,10 @@ def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
 
 
 def _check_options(
-    takes: ast.arguments, options: dict[str, Any], passed: Sequence[str], where: str
+    takes: ast.arguments,
+    options: dict[str, Any],
+    passed: Sequence[str],
+    where: str,
 ) -> None:
     """Refuse options that a function does not take, or takes as another type.
 
@@ -157,7 +187,9 @@ def _check_options(
         return
     positional = takes.args
     keyword_only = takes.kwonlyargs
-    defaults = [None] * (len(positional) - len(takes.defaults)) + takes.defaults
+    defaults = [None] * (
+        len(positional) - len(takes.defaults)
+    ) + takes.defaults
     parameters = [
         *zip(positional, defaults, strict=True),
         *zip(keyword_only, takes.kw_defaults, strict=True),
@@ -169,7 +201,9 @@ def _check_options(
         if parameter.arg in options:
             declared_type = _type_of(parameter.annotation)
             validation.check(
-                options[parameter.arg], declared_type, f"{where}.{parameter.arg}"
+                options[parameter.arg],
+                declared_type,
+                f"{where}.{parameter.arg}",
             )
         elif default is None:
             raise ConfigError(
@@ -190,13 +224,17 @@ def _type_of(annotation: ast.expr | None) -> Any:
 # --- what products and sweeps read ----------------------------------------------------
 
 
-def product_problems(paper: schema.Paper, product: schema.Product) -> list[str]:
+def product_problems(
+    paper: schema.Paper, product: schema.Product
+) -> list[str]:
     """The product's problems at this scale; all problems if none of them is left."""
     names = paper.problems
     return [name for name in product.problems or () if name in names] or names
 
 
-def read_by(paper: schema.Paper, folder: Path, product: schema.Product) -> list[Path]:
+def read_by(
+    paper: schema.Paper, folder: Path, product: schema.Product
+) -> list[Path]:
     """Files of rows that a product is made of; of runs none if it shows only sweeps.
 
     ``folder`` has the rows of the paper.
@@ -240,8 +278,12 @@ def sweep_tuned(paper: schema.Paper, name: str) -> list[tuple[str, str]]:
     points = grid.points(sweep.grid, axes=None)
     for key in ("problem", "solver"):
         if any(key not in point for point in points):
-            raise ConfigError(f"{where}: expected an axis {key!r}, as it is tuned")
-    starts = dict.fromkeys((point["problem"], point["solver"]) for point in points)
+            raise ConfigError(
+                f"{where}: expected an axis {key!r}, as it is tuned"
+            )
+    starts = dict.fromkeys(
+        (point["problem"], point["solver"]) for point in points
+    )
     for problem, solver in starts:
         if (problem, solver) not in plan.runs(paper):
             raise ConfigError(

@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from dperm.config import grid, schema
 from dperm.config.config import read
-from dperm.config.locate import OWN, ConfigError, available, group_file, own_conf
+from dperm.config.locate import (
+    OWN,
+    ConfigError,
+    available,
+    group_file,
+    own_conf,
+)
 from dperm.storage.source_code import unwatched
 
 
@@ -25,7 +31,8 @@ def papers_here(folder: Path) -> list[str]:
     return [
         name
         for name in names
-        if (own / group_file("paper", name)).is_file() or (folder / name).is_dir()
+        if (own / group_file("paper", name)).is_file()
+        or (folder / name).is_dir()
     ]
 
 
@@ -38,7 +45,9 @@ def run_folder(
     """
     with unwatched:  # no number depends on where rows are
         is_of_paper = problem in (*paper.problems, *paper.small_problems)
-    return Path(output.results, paper.name if is_of_paper else OWN, problem, solver)
+    return Path(
+        output.results, paper.name if is_of_paper else OWN, problem, solver
+    )
 
 
 def runs(paper: schema.Paper) -> list[tuple[str, str]]:
@@ -101,16 +110,24 @@ class Design:
     replicates: int
     fresh: int
     most: int  #: fresh runs of a setting at most
-    race: bool  #: whether only the best of the first replicate run in the others
-    stop_above: float | None  #: as in a paper's ``runs``, where only the best run again
-    evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
+    race: (
+        bool  #: whether only the best of the first replicate run in the others
+    )
+    stop_above: (
+        float | None
+    )  #: as in a paper's ``runs``, where only the best run again
+    evaluated: (
+        str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
+    )
 
     def limit(self, stage: str, replicate: int) -> float | None:
         """The limit ``stop_above`` of a task: it holds in tuning's first replicate."""
         return self.stop_above if (stage, replicate) == ("tune", 0) else None
 
 
-def names_of(paper: schema.Paper, problem: str, solver: schema.Solver) -> Names:
+def names_of(
+    paper: schema.Paper, problem: str, solver: schema.Solver
+) -> Names:
     """Names of the job of a solver on a problem."""
     return Names(paper.name, problem, solver.name, label(paper, solver))
 
@@ -141,7 +158,12 @@ def design(config: schema.Config) -> Design:
 
 
 def seed_of(
-    master: int, stage: str, problem: str, solver: str, passes: float, replicate: int
+    master: int,
+    stage: str,
+    problem: str,
+    solver: str,
+    passes: float,
+    replicate: int,
 ) -> int:
     """The seed of one run, in [0, 2^63), recorded in its row.
 
@@ -162,4 +184,6 @@ def seed_of(
         Counted from 0.
     """
     name = f"{master}/{stage}/{problem}/{solver}/{float(passes)!r}/{replicate}"
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
+    return (
+        int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
+    )

@@ -60,7 +60,9 @@ def draw(config: schema.Config) -> list[Path]:
             name not in getattr(config.paper, collection, ())
             or collection not in makers.FORMATS
         ):
-            raise ConfigError(f"drawn: expected figures/name, found {product!r}")
+            raise ConfigError(
+                f"drawn: expected figures/name, found {product!r}"
+            )
         written += write(config, collection, name)
     return written
 
@@ -83,11 +85,15 @@ def write(config: schema.Config, collection: str, name: str) -> list[Path]:
     return written
 
 
-def made(config: schema.Config, collection: str, name: str) -> tuple[Any, pd.DataFrame]:
+def made(
+    config: schema.Config, collection: str, name: str
+) -> tuple[Any, pd.DataFrame]:
     """The picture of a figure, None for a table, and the rows of its CSV file."""
     scope = scopes.scope(f"draw {config.paper.name}/{collection}/{name}",
                          scopes.product(config, collection, name, DRAWING))  # fmt: skip
-    behind = functools.partial(scopes.drawing, config.paper, collection, name, DRAWING)
+    behind = functools.partial(
+        scopes.drawing, config.paper, collection, name, DRAWING
+    )
     folder = Path(config.output.results, config.paper.name)
     inputs = Inputs(config.data, config.overrides)
     with trace.kept(scope, [folder, Path(config.data.dir)], behind):
@@ -96,7 +102,11 @@ def made(config: schema.Config, collection: str, name: str) -> tuple[Any, pd.Dat
 
 
 def _made(
-    paper: schema.Paper, folder: Path, inputs: Inputs, collection: str, name: str
+    paper: schema.Paper,
+    folder: Path,
+    inputs: Inputs,
+    collection: str,
+    name: str,
 ) -> tuple[Any, pd.DataFrame]:
     """The same by what the product's key holds."""
     product = getattr(paper, collection)[name]
@@ -127,7 +137,9 @@ def _made(
         return drawing.made(content)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         place = f"{inspect.getsourcefile(maker)}: {maker.__name__}"
-        raise ValueError(f"{place}: its picture cannot be drawn: {error}") from error
+        raise ValueError(
+            f"{place}: its picture cannot be drawn: {error}"
+        ) from error
 
 
 def _nothing_ran(sweeps: Sequence[pd.DataFrame]) -> str:
@@ -135,10 +147,14 @@ def _nothing_ran(sweeps: Sequence[pd.DataFrame]) -> str:
     if not sweeps or any((table["status"] == "ok").any() for table in sweeps):
         return ""
     states = set[str]().union(*(table["status"] for table in sweeps))
-    return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
+    return NOTHING.get(
+        next(iter(states), ""), f"no run has ended: {', '.join(states)}"
+    )
 
 
-def stem(output: schema.Output, paper: str, collection: str, name: str) -> Path:
+def stem(
+    output: schema.Output, paper: str, collection: str, name: str
+) -> Path:
     """Path of a figure or a table, without the ending of its files."""
     top = output.figures if collection == "figures" else output.results
     return Path(top, paper, name)

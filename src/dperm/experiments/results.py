@@ -30,7 +30,9 @@ class Result:
     tuned: pd.DataFrame
     evaluated: pd.DataFrame
     reason: str
-    timing: pd.DataFrame | None = None  # of the whole paper, if seconds are shown
+    timing: pd.DataFrame | None = (
+        None  # of the whole paper, if seconds are shown
+    )
 
     @property
     def available(self) -> bool:
@@ -88,15 +90,21 @@ class Result:
         tuned = self.tuned
         row = self.best(calibration)
         same = [tuned[key] == row[key] for key in ("passes", "step", "clip")]
-        return tuned[np.all([tuned["calibration"] == calibration, *same], axis=0)]
+        return tuned[
+            np.all([tuned["calibration"] == calibration, *same], axis=0)
+        ]
 
     def trajectories(self, calibration: str, passes: float) -> pd.DataFrame:
         """Fresh runs of the chosen setting, all checkpoints."""
         table = self.evaluated
-        mask = (table["calibration"] == calibration) & (table["passes"] == passes)
+        mask = (table["calibration"] == calibration) & (
+            table["passes"] == passes
+        )
         return table[mask]
 
-    def final(self, calibration: str, passes: float | None = None) -> pd.DataFrame:
+    def final(
+        self, calibration: str, passes: float | None = None
+    ) -> pd.DataFrame:
         """Fresh runs of the chosen setting, their last checkpoints.
 
         Without ``passes`` those at the best number of passes.
@@ -112,7 +120,9 @@ class Result:
         Raises ValueError if they were not loaded.
         """
         if self.timing is None:
-            raise ValueError(f"{self.problem}, {self.solver}: loaded without seconds")
+            raise ValueError(
+                f"{self.problem}, {self.solver}: loaded without seconds"
+            )
         names = [self.problem, self.solver, calibration, passes]
         keys = ["problem", "solver", "calibration", "passes"]
         return self.timing[(self.timing[keys] == names).all(axis=1)]
@@ -127,13 +137,16 @@ def ties(chosen: pd.DataFrame) -> pd.DataFrame:
     if chosen.empty:
         return chosen
     best = chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
-    reference = best.set_index("calibration").loc[chosen["calibration"]].reset_index()
+    reference = (
+        best.set_index("calibration").loc[chosen["calibration"]].reset_index()
+    )
     within = (
         chosen["mean"] - chosen["std"]
         <= (reference["mean"] + reference["std"]).to_numpy()
     )
     return chosen[
-        chosen.index.isin(best.index) | (within & (reference["std"] > 0).to_numpy())
+        chosen.index.isin(best.index)
+        | (within & (reference["std"] > 0).to_numpy())
     ]
 
 
@@ -215,7 +228,8 @@ def load_sweep(folder: Path, name: str) -> pd.DataFrame:
 def ledgers(folder: Path) -> list[dict[str, Any]]:
     """Entries of ``ledger.json`` in the folder of a job."""
     again = (
-        f"delete {folder / 'tune.parquet'} and run again; finished settings are kept"
+        f"delete {folder / 'tune.parquet'} and run again; "
+        "finished settings are kept"
     )
     return store.read_json(folder / "ledger.json", again, list)
 

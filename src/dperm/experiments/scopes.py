@@ -63,7 +63,9 @@ def optimum(problem: schema.ProblemSection) -> Settings:
     }
 
 
-def solved(config: schema.Config, design: plan.Design | None = None) -> Settings:
+def solved(
+    config: schema.Config, design: plan.Design | None = None
+) -> Settings:
     """Settings of the tuning and the evaluation of the chosen solver and problem.
 
     ``design`` is that of the plan, if it was made.
@@ -119,7 +121,9 @@ def timed(config: schema.Config) -> Settings:
 # --- sweeps ---------------------------------------------------------------------------
 
 
-def options_at(sweep: schema.Sweep, point: Mapping[str, Any]) -> dict[str, Any]:
+def options_at(
+    sweep: schema.Sweep, point: Mapping[str, Any]
+) -> dict[str, Any]:
     """Options for a point.
 
     In a sweep with ``apart``, an option may map names of solvers to values. A mapping
@@ -140,7 +144,9 @@ def option_words(
 ) -> set[str]:
     """Strings in the points and options of a sweep, or of one that stands apart."""
     if point is not None and sweep.apart:
-        return digests.texts(dict(point)) | digests.texts(options_at(sweep, point))
+        return digests.texts(dict(point)) | digests.texts(
+            options_at(sweep, point)
+        )
     # As the grid is written: its points have the same names, and take far longer.
     return digests.texts(sweep.grid) | digests.texts(sweep.options)
 
@@ -173,7 +179,9 @@ def swept(
     read = source_code.fields_read(entry_point)
     own_words = source_code.own_words(entry_point)
     words = option_words(sweep, point) | own_words
-    problems = {*problems_of(sweep, point)} | (own_words & {*available("problem")})
+    problems = {*problems_of(sweep, point)} | (
+        own_words & {*available("problem")}
+    )
     if point is not None and "solver" in point:
         words -= {*grid.values(points(sweep), "solver")} - {point["solver"]}
     settings = _common(config, read, sorted(problems), words)
@@ -202,17 +210,24 @@ def sweeping(
     sweep = paper.sweeps[name]
     entry_point = entry_of(paper, "sweeps", name)
     words = option_words(sweep, point)
-    places = {digests.place(digests.solver_of(solver).algorithm) for solver in solvers}
+    places = {
+        digests.place(digests.solver_of(solver).algorithm)
+        for solver in solvers
+    }
     places |= {*digests.solver_places(entry_point, option_words=words)}
     losses = {
         section("problem", problem, overrides).loss
         for problem in problems_of(sweep, point)
     }
     strings = losses | words | digests.strings(asdict(sweep))
-    return digests.looked_up(stage, entry_point, *sorted(places), option_words=strings)
+    return digests.looked_up(
+        stage, entry_point, *sorted(places), option_words=strings
+    )
 
 
-def drawing(paper: schema.Paper, collection: str, name: str, stage: str) -> list[str]:
+def drawing(
+    paper: schema.Paper, collection: str, name: str, stage: str
+) -> list[str]:
     """Entry points of the code behind a figure or a table, and of its stage."""
     strings = digests.strings(asdict(getattr(paper, collection)[name]))
     return digests.looked_up(
@@ -223,13 +238,17 @@ def drawing(paper: schema.Paper, collection: str, name: str, stage: str) -> list
 def entry_of(paper: schema.Paper, collection: str, name: str) -> str:
     """The entry point of the function of a figure, a table or a sweep of a paper."""
     function = getattr(paper, collection)[name].function
-    return makers.place_of(paper.name, collection, function, f"{collection}.{name}")
+    return makers.place_of(
+        paper.name, collection, function, f"{collection}.{name}"
+    )
 
 
 # --- figures and tables ---------------------------------------------------------------
 
 
-def product(config: schema.Config, collection: str, name: str, stage: str) -> Settings:
+def product(
+    config: schema.Config, collection: str, name: str, stage: str
+) -> Settings:
     """Settings of a figure or a table, which a stage makes."""
     paper = config.paper
     spec = getattr(paper, collection)[name]
@@ -242,7 +261,9 @@ def product(config: schema.Config, collection: str, name: str, stage: str) -> Se
     for sweep in sweeps:
         words |= option_words(paper.sweeps[sweep])
         problems |= {*problems_of(paper.sweeps[sweep])}
-    settings = _common(config, read, sorted(problems), words | {*paper.runs}, False)
+    settings = _common(
+        config, read, sorted(problems), words | {*paper.runs}, False
+    )
     settings[f"paper.{collection}.{name}"] = asdict(spec)
     for sweep in sweeps:
         settings[f"paper.sweeps.{sweep}"] = asdict(paper.sweeps[sweep])
@@ -279,7 +300,9 @@ def _common(
     settings |= leaves(config.scale, "scale", read - {"name", "folder"})
     solvers = digests.solvers_in(words)
     if "runs" in read:
-        settings |= _runs(paper, read, [name for name in solvers if name in paper.runs])
+        settings |= _runs(
+            paper, read, [name for name in solvers if name in paper.runs]
+        )
     if "published" in read or "paper_file" in read:
         settings |= published(paper)
     for name in problems:
@@ -288,10 +311,14 @@ def _common(
         settings |= leaves(chosen, path, read - {"name", "dataset"})
         if "dataset" in read:
             dataset_fields = read - {"name"}
-            settings |= leaves(chosen.dataset, f"{path}.dataset", dataset_fields)
+            settings |= leaves(
+                chosen.dataset, f"{path}.dataset", dataset_fields
+            )
     run = {"algorithm", "options"}  # products have options too
     run_fields = (
-        run if is_solved else {field for field in run if f"solver.{field}" in read}
+        run
+        if is_solved
+        else {field for field in run if f"solver.{field}" in read}
     )
     for name in solvers:
         chosen = section("solver", name, config.overrides)
@@ -299,7 +326,9 @@ def _common(
     return settings
 
 
-def _runs(paper: schema.Paper, read: AbstractSet[str], solvers: list[str]) -> Settings:
+def _runs(
+    paper: schema.Paper, read: AbstractSet[str], solvers: list[str]
+) -> Settings:
     """Settings of runs: of some solvers, or of all if code names none."""
     settings: Settings = {}
     if not solvers or {*solvers} == {*paper.runs}:
@@ -328,7 +357,10 @@ def everything(
         "paper": plain(paper),
         "scale": plain(scale),
         "problems": [
-            section("problem", name, overrides).title for name in paper.problems
+            section("problem", name, overrides).title
+            for name in paper.problems
         ],
-        "solvers": [section("solver", name, overrides).label for name in solvers],
+        "solvers": [
+            section("solver", name, overrides).label for name in solvers
+        ],
     }

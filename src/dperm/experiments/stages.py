@@ -24,7 +24,15 @@ from dperm.config import grid, schema
 from dperm.config.config import read
 from dperm.config.locate import OWN
 from dperm.config.scope import Scope, view
-from dperm.experiments import checks, digests, makers, meter, plan, scopes, trace
+from dperm.experiments import (
+    checks,
+    digests,
+    makers,
+    meter,
+    plan,
+    scopes,
+    trace,
+)
 from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import (
     Inputs,
@@ -93,7 +101,9 @@ def _rows_in(
     names = plan.names_of(config.paper, config.problem.name, config.solver)
     folder = plan.run_folder(config.paper, config.output, *names[1:3])
     with store.locked(folder):
-        scope = scopes.scope("solve " + "/".join(names[:3]), scopes.solved(config))
+        scope = scopes.scope(
+            "solve " + "/".join(names[:3]), scopes.solved(config)
+        )
         try:
             with _watched(config, scope) as watched:
                 table = compute_rows(load_job(watched), plan.design(watched))
@@ -113,7 +123,11 @@ def _watched(config: schema.Config, scope: Scope) -> Iterator[schema.Config]:
     chosen = (config.solver.algorithm, calibrations, config.problem.loss)
     behind = functools.partial(digests.solved, SOLVING, *chosen)
     results = Path(config.output.results)
-    folders = [results / config.paper.name, results / OWN, Path(config.data.dir)]
+    folders = [
+        results / config.paper.name,
+        results / OWN,
+        Path(config.data.dir),
+    ]
     with trace.kept(scope, folders, behind):
         yield view(config, "", scope)
 
@@ -127,7 +141,9 @@ def timing(config: schema.Config) -> Path:
     one thread. Returns the path of ``timing.parquet`` of the paper.
     """
     pairs = makers.clocked(config.paper)
-    bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
+    bar = progress(
+        f"timing {config.paper.name}", len(pairs), "solvers on problems"
+    )
     tables = [pd.DataFrame(columns=SETTING_COLUMNS)]
     for run, calibrations in pairs.items():
         tables += _timed(plan.at_run(config, *run), calibrations)
@@ -139,7 +155,9 @@ def timing(config: schema.Config) -> Path:
     return path
 
 
-def _timed(config: schema.Config, calibrations: set[str]) -> Iterator[pd.DataFrame]:
+def _timed(
+    config: schema.Config, calibrations: set[str]
+) -> Iterator[pd.DataFrame]:
     """Yield the rows of one solver on one problem; none if the data are unavailable."""
     names = plan.names_of(config.paper, config.problem.name, config.solver)
     scope = scopes.scope("timing " + "/".join(names[:3]), scopes.timed(config))
@@ -149,7 +167,9 @@ def _timed(config: schema.Config, calibrations: set[str]) -> Iterator[pd.DataFra
         except UnavailableError:
             return
         design = plan.design(watched)
-        count = min(watched.paper.clocked, design.fresh)  # the others have no rows
+        count = min(
+            watched.paper.clocked, design.fresh
+        )  # the others have no rows
         tables = [*_clocked(job, design, count, calibrations)]
     yield from tables
 
@@ -161,7 +181,13 @@ def _clocked(
     if tasks:  # compile or load the kernels before anything is timed
         settings = BatchedSettings(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_batched(
-            job.module, job.options, job.problem, settings, [1], 0, lambda W: {}
+            job.module,
+            job.options,
+            job.problem,
+            settings,
+            [1],
+            0,
+            lambda W: {},
         )
     for task in tasks:
         is_shown = task.calibration.calibration in calibrations
@@ -189,7 +215,9 @@ class SweepRun:
         self.name = name
         self.sweep = config.paper.sweeps[name]
         function = self.sweep.function
-        self.function = makers.function_of(config.paper.name, "sweeps", function)
+        self.function = makers.function_of(
+            config.paper.name, "sweeps", function
+        )
         self.folder = Path(config.output.results, config.paper.name)
         self.inputs = Inputs(config.data, config.overrides)
         self.path = sweep_path(self.folder, name)
@@ -238,7 +266,13 @@ class SweepRun:
         ]
         tunings = makers.sweep_tuned(config.paper, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
-        constant = [config.paper.name, self.name, sweep.function, config.seed, prepared]
+        constant = [
+            config.paper.name,
+            self.name,
+            sweep.function,
+            config.seed,
+            prepared,
+        ]
         tasks = []
         for point in points:
             solver = point.get("solver")
@@ -254,8 +288,12 @@ class SweepRun:
                 settings,
             ]
             if solver:
-                depends_on.append(tuned.get((point.get("problem", ""), solver)))
-            for replicate in range(config.scale.replicates or sweep.replicates):
+                depends_on.append(
+                    tuned.get((point.get("problem", ""), solver))
+                )
+            for replicate in range(
+                config.scale.replicates or sweep.replicates
+            ):
                 key = Key(store.digest([depends_on, replicate]), code)
                 tasks.append(SweepTask(point, replicate, key))
         return tasks
@@ -296,8 +334,15 @@ class SweepRun:
 
     def _tuned(self, problem: str, solver: str) -> str:
         """Digest of the numbers in the tuning table of a solver on a problem."""
-        table = store.read_table(self.folder / problem / solver / "tune.parquet")
-        columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
+        table = store.read_table(
+            self.folder / problem / solver / "tune.parquet"
+        )
+        columns = [
+            *IDENTITY,
+            "noise_multiplier",
+            "objective",
+            "relative_error",
+        ]
         return store.digest([table[columns].to_csv(index=False)])
 
     def _options(self, point: Point) -> dict[str, Any]:
@@ -323,7 +368,9 @@ class SweepRun:
                 bar.update(len(seconds))
                 longest = max(longest, sum(seconds))
             bar.close()
-        meter.note(tasks=len(todo), indivisible=len(groups), longest_seconds=longest)
+        meter.note(
+            tasks=len(todo), indivisible=len(groups), longest_seconds=longest
+        )
 
     def _several(self, group: list[SweepTask]) -> list[float]:
         """Compute tasks one after the other and keep each; return their CPU seconds."""
@@ -340,8 +387,12 @@ class SweepRun:
 
         config = self.config
         point, replicate, key = task
-        name = self.name + "".join(f"/{axis}={point[axis]!r}" for axis in sorted(point))
-        seed = plan.seed_of(config.seed, "sweep", config.paper.name, name, 0, replicate)
+        name = self.name + "".join(
+            f"/{axis}={point[axis]!r}" for axis in sorted(point)
+        )
+        seed = plan.seed_of(
+            config.seed, "sweep", config.paper.name, name, 0, replicate
+        )
         start = time.perf_counter()
         with threadpool_limits(1):
             try:
@@ -356,7 +407,11 @@ class SweepRun:
         if "status" not in rows:
             rows["status"] = "ok"
         provenance = {"paper": config.paper.name, "sweep": self.name, **point}
-        provenance |= {"replicate": replicate, "seed": seed, "commit": store.commit()}
+        provenance |= {
+            "replicate": replicate,
+            "seed": seed,
+            "commit": store.commit(),
+        }
         provenance |= {"versions": store.versions(), "config_digest": str(key)}
         return rows.assign(**provenance)
 
@@ -364,11 +419,17 @@ class SweepRun:
         """What the function of the sweep returns; it sees what its key holds."""
         remembered = self.dependencies.get(self._words(point))
         settings = (
-            remembered[0] if remembered else scopes.swept(self.config, self.name, point)
+            remembered[0]
+            if remembered
+            else scopes.swept(self.config, self.name, point)
         )
-        scope = scopes.scope(f"sweep {self.config.paper.name}/{self.name}", settings)
+        scope = scopes.scope(
+            f"sweep {self.config.paper.name}/{self.name}", settings
+        )
         by_digest = [self.folder, Path(self.config.data.dir)]
-        with trace.kept(scope, by_digest, functools.partial(self._behind, point)):
+        with trace.kept(
+            scope, by_digest, functools.partial(self._behind, point)
+        ):
             watched = view(self.config, "", scope)
             passed = {
                 "point": point,
@@ -379,7 +440,9 @@ class SweepRun:
                 "folder": self.folder,
                 "inputs": self.inputs,
             }
-            outcome = makers.called(self.function, self._options(point), passed)
+            outcome = makers.called(
+                self.function, self._options(point), passed
+            )
         rows = outcome if isinstance(outcome, list) else [outcome]
         if not rows or not all(isinstance(row, dict) for row in rows):
             words = "a row, as {'error': 0.1}, or a list of rows"
@@ -398,4 +461,6 @@ def _size(task: SweepTask) -> float:
         for coordinate in task.point.values()
         if isinstance(coordinate, int | float)
     )
-    return math.prod(coordinate for coordinate in numbers if 1 <= coordinate < math.inf)
+    return math.prod(
+        coordinate for coordinate in numbers if 1 <= coordinate < math.inf
+    )

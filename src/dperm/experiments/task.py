@@ -92,7 +92,9 @@ class SolverJob:
 
     def unique_passes(self, passes: Sequence[float]) -> list[float]:
         """Numbers of passes, the least one for each number of steps."""
-        by_steps = {self.steps(count): count for count in sorted(passes, reverse=True)}
+        by_steps = {
+            self.steps(count): count for count in sorted(passes, reverse=True)
+        }
         return list(by_steps.values())[::-1]
 
     def checkpoints(self, passes: float) -> tuple[float, ...]:
@@ -105,7 +107,9 @@ class SolverJob:
         if len(watched) < CHECKPOINTS < self.steps(passes):
             seen = {self.steps(count) for count in watched}
             tenths = (passes * k / CHECKPOINTS for k in range(1, CHECKPOINTS))
-            watched += [count for count in tenths if self.steps(count) not in seen]
+            watched += [
+                count for count in tenths if self.steps(count) not in seen
+            ]
         return (0.0, *sorted(watched))
 
 
@@ -152,16 +156,22 @@ def rows(
     if (stored := parts.read(key)) is not None:
         tables.append(stored)
         stored_settings = pd.MultiIndex.from_frame(stored[POINT])
-        todo = settings[~pd.MultiIndex.from_frame(settings).isin(stored_settings)]
+        todo = settings[
+            ~pd.MultiIndex.from_frame(settings).isin(stored_settings)
+        ]
     if len(todo):
         fresh = compute(job, task, todo, workers)
         parts.write(key, fresh)
         tables.append(fresh)
-    table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    table = (
+        pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    )
     # Columns of the accountant are those of the current one, even for reused settings.
     table = table.assign(**_accounted(job, task))
     fresh_runs = len(todo) * len(task.replicates)
-    return settings.merge(table, on=POINT, how="left")[SETTING_COLUMNS], fresh_runs
+    return settings.merge(table, on=POINT, how="left")[
+        SETTING_COLUMNS
+    ], fresh_runs
 
 
 def part_key(job: SolverJob, task: Task) -> Key:
@@ -296,13 +306,23 @@ def setting_rows(
     # Divergence is checked after powers of 4 too. Sparse problems are large: settings
     # that diverge at once should not run for a whole pass.
     early = (1 / 16,) if problem.is_sparse else ()
-    fixed = [count for count in (*early, 1.0, 4.0, 16.0, 64.0) if count < passes]
+    fixed = [
+        count for count in (*early, 1.0, 4.0, 16.0, 64.0) if count < passes
+    ]
     checkpoints = {steps(count): count for count in observed if count > 0}
     watched = sorted({*map(steps, fixed), *checkpoints})
     limit = stop_above if stop_above and problem.is_sparse else DIVERGED
     snapshots = []
     for snapshot in run_batched(
-        module, options, problem, settings, watched, seed, measures, workers, limit
+        module,
+        options,
+        problem,
+        settings,
+        watched,
+        seed,
+        measures,
+        workers,
+        limit,
     ):
         if snapshot.count in checkpoints:
             snapshots.append((snapshot, checkpoints[snapshot.count]))
@@ -316,7 +336,8 @@ def setting_rows(
             "clip": settings.clip,
             "checkpoint": np.full(size, checkpoint),
             "objective": snapshot.objective,
-            "relative_error": (snapshot.objective - optimum.value) / optimum.value,
+            "relative_error": (snapshot.objective - optimum.value)
+            / optimum.value,
             "seconds": np.full(size, snapshot.seconds / size),
             "status": _status(snapshot, start),
             **snapshot.measures,
@@ -324,7 +345,8 @@ def setting_rows(
         for snapshot, checkpoint in snapshots
     ]
     columns = {
-        name: np.concatenate([frame[name] for frame in frames]) for name in frames[0]
+        name: np.concatenate([frame[name] for frame in frames])
+        for name in frames[0]
     }
     return pd.DataFrame({**columns, "steps": steps(passes)})
 

@@ -23,9 +23,13 @@ from dperm.config.locate import conf_dirs, own_conf
 from dperm.config.scope import NAMES, BeyondKeyError, Scope, unwatched, within
 from dperm.storage import source_code
 
-LOOKUP = "dperm.lookup"  # an event of Python's audit, with the name of a module
+LOOKUP = (
+    "dperm.lookup"  # an event of Python's audit, with the name of a module
+)
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/run", "/bin")
-_NOTED: list[tuple[set[str], set[str]]] = []  # files and modules of jobs that run
+_NOTED: list[
+    tuple[set[str], set[str]]
+] = []  # files and modules of jobs that run
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
@@ -36,7 +40,9 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
         looked_up.add(arguments[0])
         return
     path, _, flags = arguments
-    is_read = not (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR))
+    is_read = not (
+        isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
+    )
     if is_read and isinstance(path, str | os.PathLike):
         opened.add(os.fspath(path))
 
@@ -46,7 +52,9 @@ sys.addaudithook(_note)
 
 @contextmanager
 def kept(
-    scope: Scope, by_digest: Sequence[Path], entry_points: Callable[[], Iterable[str]]
+    scope: Scope,
+    by_digest: Sequence[Path],
+    entry_points: Callable[[], Iterable[str]],
 ) -> Iterator[None]:
     """Refuse what the key of a job does not hold, at the end of the job.
 
@@ -62,7 +70,9 @@ def kept(
     finally:
         opened, looked_up = _NOTED.pop()
     paths = [
-        path for path in map(_source, opened) if _is_watched(path, by_digest, scope)
+        path
+        for path in map(_source, opened)
+        if _is_watched(path, by_digest, scope)
     ]
     if paths or looked_up:
         _compare(scope.job, paths, looked_up, [*entry_points()])
@@ -107,7 +117,8 @@ def _is_watched(path: Path, by_digest: Sequence[Path], scope: Scope) -> bool:
     for folder in conf_dirs():  # of an installed package, below it
         if path.is_relative_to(folder) and path.suffix != ".py":
             return not (
-                path.suffix == ".csv" and scope.holds(f"paper.published.{NAMES}")
+                path.suffix == ".csv"
+                and scope.holds(f"paper.published.{NAMES}")
             )
     if source_code.PACKAGE in path.parents:
         return path.suffix not in code

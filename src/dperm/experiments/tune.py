@@ -42,7 +42,9 @@ THREADED_SETTINGS = 64  # settings: a task of more keeps several threads busy
 SHARED = 4  # so many
 
 RUNS = 5  # fresh runs that share a part
-PRECISE = 0.03  # standard error of a mean error over it, at which runs are enough
+PRECISE = (
+    0.03  # standard error of a mean error over it, at which runs are enough
+)
 LEADERS = 16  # settings that run in all replicates
 ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
 
@@ -91,7 +93,9 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
     Of settings with one objective, as of those that rest at w = 0, only that with the
     least step and then clip leads: ties would fill all places.
     """
-    finished = table[table["status"] == "ok"].sort_values(["objective", "step", "clip"])
+    finished = table[table["status"] == "ok"].sort_values(
+        ["objective", "step", "clip"]
+    )
     led = finished.drop_duplicates("objective").head(LEADERS)
     return np.asarray(table.index.isin(led.index))
 
@@ -150,7 +154,9 @@ def tuning_tasks(job: SolverJob, design: Design) -> Iterator[Task]:
         chosen = [point for point in points if point["passes"] == count]
         for replicate in range(design.replicates):
             limit = design.limit("tune", replicate)
-            yield Task("tune", noise, count, (replicate,), chosen, (count,), limit)
+            yield Task(
+                "tune", noise, count, (replicate,), chosen, (count,), limit
+            )
 
 
 def rounds(design: Design) -> Iterator[range]:
@@ -163,13 +169,19 @@ def rounds(design: Design) -> Iterator[range]:
         following = min(2 * done, design.most)
 
 
-def fresh_tasks(job: SolverJob, design: Design, replicates: range) -> list[Task]:
+def fresh_tasks(
+    job: SolverJob, design: Design, replicates: range
+) -> list[Task]:
     """Tasks on fresh seeds of the best settings by (calibration, passes)."""
     tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
     names = chosen["calibration"].unique()
     passes = chosen["passes"].unique()
-    noises = calibrations(job, names.tolist(), passes.tolist()) if len(chosen) else {}
+    noises = (
+        calibrations(job, names.tolist(), passes.tolist())
+        if len(chosen)
+        else {}
+    )
     tasks = []
     for row in chosen.itertuples():
         noise = noises[row.calibration, row.passes]
@@ -177,7 +189,9 @@ def fresh_tasks(job: SolverJob, design: Design, replicates: range) -> list[Task]
         observed = job.checkpoints(row.passes)
         for low in range(replicates.start, replicates.stop, RUNS):
             shared = tuple(range(low, min(low + RUNS, replicates.stop)))
-            task = Task("evaluate", noise, row.passes, shared, [point], observed)
+            task = Task(
+                "evaluate", noise, row.passes, shared, [point], observed
+            )
             tasks.append(task)
     return tasks
 
@@ -204,7 +218,9 @@ def calibrations(
     keys = {pair: _key(job, *pair) for pair in pairs}
     missing = [pair for pair in pairs if keys[pair] not in records]
     if missing:
-        log.info("calibrating %d noise%s", len(missing), "s" * (len(missing) > 1))
+        log.info(
+            "calibrating %d noise%s", len(missing), "s" * (len(missing) > 1)
+        )
     with ThreadPoolExecutor(job.workers) as pool:
         fresh = pool.map(lambda pair: _entry(job, *pair), missing)
         records |= {record["key"]: record for record in fresh}
@@ -214,12 +230,15 @@ def calibrations(
             if record.get("code") == job.code.noise}  # fmt: skip
     store.write_json(path, sorted({**asked, **current}.values(), key=_place))
     return {
-        pair: Calibration.from_dict(records[keys[pair]]["calibrated"]) for pair in pairs
+        pair: Calibration.from_dict(records[keys[pair]]["calibrated"])
+        for pair in pairs
     }
 
 
 def _entry(job: SolverJob, calibration: str, passes: float) -> dict[str, Any]:
-    calibrated = trials.noise(job.problem, job.module, job.options, passes, calibration)
+    calibrated = trials.noise(
+        job.problem, job.module, job.options, passes, calibration
+    )
     record = {
         "key": _key(job, calibration, passes),
         "passes": passes,
@@ -261,7 +280,9 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
     try:
         records = store.read_json(path, content_type=list)
         for record in records:
-            content = {key: field for key, field in record.items() if key != "digest"}
+            content = {
+                key: field for key, field in record.items() if key != "digest"
+            }
             if record["digest"] != store.digest(content):
                 raise ValueError("an entry was changed")
         return {record["key"]: record for record in records}
@@ -275,7 +296,9 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 # --- tasks on workers -----------------------------------------------------------------
 
 
-def collect(job: SolverJob, tasks: list[Task], race: bool = False) -> pd.DataFrame:
+def collect(
+    job: SolverJob, tasks: list[Task], race: bool = False
+) -> pd.DataFrame:
     """Rows of all tasks, sorted; logs progress and the number of reused settings.
 
     Tasks share the workers of this machine. With ``race`` they run in two stages.
@@ -287,7 +310,10 @@ def collect(job: SolverJob, tasks: list[Task], race: bool = False) -> pd.DataFra
         min(LEADERS, count) if race and task.replicates[0] else count
         for task, count in zip(tasks, settings, strict=True)
     ]
-    work = sum(task.passes * count for task, count in zip(tasks, expected, strict=True))
+    work = sum(
+        task.passes * count
+        for task, count in zip(tasks, expected, strict=True)
+    )
     name = f"{tasks[0].stage} {job.folder}"
     bar = progress(name, sum(expected), "settings", work)
 
@@ -305,7 +331,13 @@ def collect(job: SolverJob, tasks: list[Task], race: bool = False) -> pd.DataFra
     ran, fresh = (sum(counts) for counts in zip(*done, strict=True))
     dropped = sum(settings) - ran
     remark = f", {dropped} left out after one run" if dropped else ""
-    log.info("%s: %d settings reused, %d computed%s", name, ran - fresh, fresh, remark)
+    log.info(
+        "%s: %d settings reused, %d computed%s",
+        name,
+        ran - fresh,
+        fresh,
+        remark,
+    )
     return table.sort_values(IDENTITY, ignore_index=True)
 
 
@@ -345,6 +377,11 @@ def progress(name: str, total: int, noun: str, work: float = 0.0) -> Any:
 
     log.info("%s: %d %s", name, total, noun)
     done = "{desc}, {percentage:.0f} % of " + f"{total} {noun}"
-    often: Any = {"mininterval": 5.0, "delay": 5.0, "smoothing": 0.0, "leave": False}
+    often: Any = {
+        "mininterval": 5.0,
+        "delay": 5.0,
+        "smoothing": 0.0,
+        "leave": False,
+    }
     form = done + " in {elapsed}, {remaining} left"
     return tqdm(desc=name, total=work or total, bar_format=form, **often)

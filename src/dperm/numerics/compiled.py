@@ -29,7 +29,10 @@ from dperm.numerics.kernels import njit
 
 KERNEL: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
-PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM, where it measured faster
+PASTED: Any = {
+    **KERNEL,
+    "forceinline": True,
+}  # by LLVM, where it measured faster
 
 RUNNING_SUMS = 32  # running sums of a sum, which four or eight registers hold
 LAST_SUMS = 8  # of them, to which the last entries are added
@@ -50,7 +53,9 @@ def _power_of_two(typingctx, t):
 
     def codegen(context, builder, signature, args):
         bits = builder.bitcast(args[0], ir.IntType(64))
-        return builder.bitcast(builder.shl(bits, bits.type(52)), ir.DoubleType())
+        return builder.bitcast(
+            builder.shl(bits, bits.type(52)), ir.DoubleType()
+        )
 
     return types.float64(types.float64), codegen
 
@@ -81,9 +86,14 @@ def _fold(typingctx, sums):
 
     def codegen(context, builder, signature, args):
         sums_vector = _entries(
-            builder, args[0], _INDEX(0), ir.VectorType(ir.DoubleType(), RUNNING_SUMS)
+            builder,
+            args[0],
+            _INDEX(0),
+            ir.VectorType(ir.DoubleType(), RUNNING_SUMS),
         )
-        return builder.extract_element(_narrowed(builder, sums_vector, 1), _INDEX(0))
+        return builder.extract_element(
+            _narrowed(builder, sums_vector, 1), _INDEX(0)
+        )
 
     return types.float64(types.CPointer(types.float64)), codegen
 
@@ -97,7 +107,9 @@ def _summed(typingctx, x, y):
 
     def codegen(context, builder, signature, args):
         array_types = [
-            array_type for array_type in signature.args if array_type != types.none
+            array_type
+            for array_type in signature.args
+            if array_type != types.none
         ]
         arrays = [
             context.make_array(array_type)(context, builder, arg)
@@ -114,11 +126,16 @@ def _summed(typingctx, x, y):
             with cgutils.for_range_slice(
                 builder, start, stop, count.type(width)
             ) as index:
-                terms = [_entries(builder, a.data, index[0], sums.type) for a in arrays]
+                terms = [
+                    _entries(builder, a.data, index[0], sums.type)
+                    for a in arrays
+                ]
                 terms.append(builder.load(accumulator))
                 shaped = ir.FunctionType(sums.type, 3 * [sums.type])
                 name = f"llvm.fma.v{width}f64"
-                fma = cgutils.get_or_insert_function(builder.module, shaped, name)
+                fma = cgutils.get_or_insert_function(
+                    builder.module, shaped, name
+                )
                 is_plain_sum = len(terms) == 2
                 if is_plain_sum:
                     after = builder.fadd(*terms)
@@ -131,9 +148,12 @@ def _summed(typingctx, x, y):
 
     for array_type in (x, y):
         if array_type != types.none and not (
-            array_type.is_c_contig and getattr(array_type.dtype, "signed", True)
+            array_type.is_c_contig
+            and getattr(array_type.dtype, "signed", True)
         ):
-            raise TypeError("dot: expected contiguous arrays of signed numbers")
+            raise TypeError(
+                "dot: expected contiguous arrays of signed numbers"
+            )
     return types.float64(x, y), codegen
 
 
@@ -148,7 +168,9 @@ def _lowest(typingctx, values, noise, start, factor, scale):
     def codegen(context, builder, signature, args):
         arrays = [
             context.make_array(array_type)(context, builder, arg)
-            for array_type, arg in zip(signature.args[:2], args[:2], strict=True)
+            for array_type, arg in zip(
+                signature.args[:2], args[:2], strict=True
+            )
         ]
         begin = args[2]
         factor, scale = args[3:]
@@ -194,7 +216,9 @@ def _least_entry(builder, vector):
     while (half := vector.type.count // 2) >= 1:
         places = ir.VectorType(_INDEX, half)
         low = builder.shuffle_vector(vector, vector, places([*range(half)]))
-        high = builder.shuffle_vector(vector, vector, places([*range(half, 2 * half)]))
+        high = builder.shuffle_vector(
+            vector, vector, places([*range(half, 2 * half)])
+        )
         is_less = builder.fcmp_ordered("<", high, low)
         vector = builder.select(is_less, high, low)
     return builder.extract_element(vector, _INDEX(0))
@@ -206,7 +230,9 @@ def _narrowed(builder, sums, width):
         places = ir.VectorType(_INDEX, half)
         low = places([*range(half)])
         high = places([*range(half, 2 * half)])
-        halves = (builder.shuffle_vector(sums, sums, side) for side in (low, high))
+        halves = (
+            builder.shuffle_vector(sums, sums, side) for side in (low, high)
+        )
         sums = builder.fadd(*halves)
     return sums
 
@@ -215,10 +241,16 @@ def _entries(builder, pointer, start, vector_type):
     """The entries of an array from a place on, as a vector of doubles."""
     pointer = builder.gep(pointer, [start])
     vector = ir.VectorType(pointer.type.pointee, vector_type.count)
-    vector = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=1)
+    vector = builder.load(
+        builder.bitcast(pointer, vector.as_pointer()), align=1
+    )
     if isinstance(vector.type.element, ir.IntType):
         return builder.sitofp(vector, vector_type)
-    return vector if vector.type == vector_type else builder.fpext(vector, vector_type)
+    return (
+        vector
+        if vector.type == vector_type
+        else builder.fpext(vector, vector_type)
+    )
 
 
 fused: Any = intrinsic(_fused)
@@ -309,7 +341,10 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
             "kernels cannot be put together"
         )
     function = kernel.py_func
-    called = {key: function.__globals__.get(key) for key in function.__code__.co_names}
+    called = {
+        key: function.__globals__.get(key)
+        for key in function.__code__.co_names
+    }
     replaced = {
         key: filled(helper, name, pieces)
         for key, helper in called.items()
@@ -319,6 +354,8 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
         return kernel
     scope = {**function.__globals__, **replaced}
     copy = FunctionType(function.__code__, scope, function.__name__)
-    copy.__qualname__ = f"{function.__qualname__}_{name}"  # the key of Numba's cache
+    copy.__qualname__ = (
+        f"{function.__qualname__}_{name}"  # the key of Numba's cache
+    )
     options = kernel.targetoptions
     return njit(**options, cache=options.get("inline") != "always")(copy)

@@ -65,7 +65,9 @@ def _unskewed(at: float, skewness: float, size: int) -> float:
     return float((np.cbrt(1 + 3 * third * moved) - 1) / third)
 
 
-def clopper_pearson(hits: int, runs: int, level: float = LEVEL) -> tuple[float, float]:
+def clopper_pearson(
+    hits: int, runs: int, level: float = LEVEL
+) -> tuple[float, float]:
     """Exact interval of a probability, from ``hits`` in ``runs``.
 
     >>> [round(end, 4) for end in clopper_pearson(0, 10)]
@@ -86,7 +88,9 @@ def binomial_bounds(
     """
     hits = np.asarray(hits, dtype=float)
     low = scipy.special.betaincinv(np.maximum(hits, 1), runs - hits + 1, tail)
-    high = scipy.special.betaincinv(hits + 1, np.maximum(runs - hits, 1), 1 - tail)
+    high = scipy.special.betaincinv(
+        hits + 1, np.maximum(runs - hits, 1), 1 - tail
+    )
     return np.where(hits > 0, low, 0.0), np.where(hits < runs, high, 1.0)
 
 
@@ -136,7 +140,9 @@ def measured(fresh: np.ndarray, tuned: pd.DataFrame) -> Measured:
     logs = np.log(fresh)
     spread = logs.var(ddof=1) / len(logs) if len(logs) > 1 else math.nan
     luck, replicates = tuning_luck(tuned)
-    return Measured(float(logs.mean()), float(spread), luck, len(logs), replicates)
+    return Measured(
+        float(logs.mean()), float(spread), luck, len(logs), replicates
+    )
 
 
 def tuning_luck(tuned: pd.DataFrame) -> tuple[float, int]:
@@ -157,12 +163,16 @@ def tuning_luck(tuned: pd.DataFrame) -> tuple[float, int]:
     count = objective.shape[1]
     if count < 4:
         return math.nan, count
-    logs = np.log(error[objective.argmin(axis=0)])  # choice by row, seen by column
+    logs = np.log(
+        error[objective.argmin(axis=0)]
+    )  # choice by row, seen by column
     squares = []
     for row, column in combinations(range(count), 2):
         apart = np.delete(logs[row] - logs[column], [row, column])
         size = len(apart)
-        squares.append((apart.sum() ** 2 - (apart**2).sum()) / (size * (size - 1)))
+        squares.append(
+            (apart.sum() ** 2 - (apart**2).sum()) / (size * (size - 1))
+        )
     return max(0.0, float(np.mean(squares)) / 2), count
 
 
@@ -188,5 +198,7 @@ def compared(first: Measured, second: Measured) -> dict[str, float | int]:
         "ci_low": math.exp(low),
         "ci_high": math.exp(high),
         "runs": min(first.fresh, second.fresh),
-        "luck": (first.luck + second.luck) / variance if variance > 0 else math.nan,
+        "luck": (first.luck + second.luck) / variance
+        if variance > 0
+        else math.nan,
     }

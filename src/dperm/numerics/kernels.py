@@ -51,7 +51,9 @@ def source_digest(*rooms: str) -> str:
 def cache_folder() -> Path:
     """The user's folder of caches, by the system's convention."""
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
+        return Path(
+            os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local"
+        )
     if sys.platform == "darwin":
         return Path.home() / "Library/Caches"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -92,7 +94,9 @@ def _temporary() -> str:
 
 # its name in older releases of Numba has an underscore
 OLD_NAME = "_UserProvidedCacheLocator"
-Locator: Any = getattr(caching, OLD_NAME.lstrip("_"), getattr(caching, OLD_NAME, None))
+Locator: Any = getattr(
+    caching, OLD_NAME.lstrip("_"), getattr(caching, OLD_NAME, None)
+)
 
 
 class KernelLocator(Locator):  # type: ignore[misc]

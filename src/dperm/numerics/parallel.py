@@ -12,14 +12,22 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import (
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-_SLICES_PER_WORKER = 4  # so that a slow slice does not hold up the others for long
-_PDEATHSIG = 1  # of Linux's prctl: the signal that a process gets when its parent ends
+_SLICES_PER_WORKER = (
+    4  # so that a slow slice does not hold up the others for long
+)
+_PDEATHSIG = (
+    1  # of Linux's prctl: the signal that a process gets when its parent ends
+)
 
 
 def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
@@ -33,7 +41,9 @@ def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
         function(*arrays)
         return
     edges = np.linspace(0, count, pieces + 1).astype(int)
-    with ThreadPoolExecutor(workers) as pool:  # joblib's threads poll every 10 ms
+    with ThreadPoolExecutor(
+        workers
+    ) as pool:  # joblib's threads poll every 10 ms
         done = []
         for low, high in itertools.pairwise(edges):
             slices = [array[low:high] for array in arrays]
@@ -68,7 +78,9 @@ def forked(
     begin = (function, tasks, os.getpid())
     pool = ProcessPoolExecutor(count, fork, _Worker.begin, begin)
     try:
-        futures = [pool.submit(_Worker.call, place) for place in range(len(tasks))]
+        futures = [
+            pool.submit(_Worker.call, place) for place in range(len(tasks))
+        ]
         yield (future.result() for future in as_completed(futures))
     finally:
         pool.shutdown(cancel_futures=True)

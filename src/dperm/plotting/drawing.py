@@ -37,7 +37,12 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 from PIL import Image
 
 from dperm.numerics import intervals
@@ -53,12 +58,26 @@ METADATA: dict[str, Any] = {  # left out of a file, by its format
     "svg": {"Date": None},
     "png": {"Software": None},
 }
-CURVE_COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
+CURVE_COLUMNS = [
+    "panel",
+    "algorithm",
+    "x",
+    "mean",
+    "min",
+    "max",
+    "ci_low",
+    "ci_high",
+]
 ROLE = "role"
-LABEL_DISTANCE = 0.085  # of a panel's height, between names at the ends of curves
+LABEL_DISTANCE = (
+    0.085  # of a panel's height, between names at the ends of curves
+)
 PANEL = (3.1, 2.7)  # inches
 WIDTH = 6.9  # inches: two columns of a journal, where texts keep their size
-LEAST_WIDTHS = {True: 3.4, False: 2.2}  # of a panel with names at its right, without
+LEAST_WIDTHS = {
+    True: 3.4,
+    False: 2.2,
+}  # of a panel with names at its right, without
 NAME_SIZE = 7.5  # points
 NAME_LENGTH = 23  # a longer name is broken at its last comma
 NOTE_LENGTH = 20  # letters of a note below all panels, an inch
@@ -74,15 +93,21 @@ class Picture:
 
     #: columns ``CURVE_COLUMNS`` and ``ROLE``
     rows: pd.DataFrame
-    titles: Mapping[str, str]  #: of each panel by its name in the rows, in order
+    titles: Mapping[
+        str, str
+    ]  #: of each panel by its name in the rows, in order
     axes: Mapping[str, Any]  #: keywords of ``Axes.set`` of all panels
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: of one panel
+    own: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  #: of one panel
     columns: int = 3  #: panels in a row
     size: tuple[float, float] = PANEL  #: of a panel, in inches
     styles: Mapping[str, Style] = field(default_factory=dict)  #: of curves
     #: text of a curve in a panel instead of its name, by panel and curve
     labels: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    is_named: bool = False  #: whether curves are named at their ends, else in a legend
+    is_named: bool = (
+        False  #: whether curves are named at their ends, else in a legend
+    )
     #: panels that have the same scale of y; those of x are then the same in all
     shared: Literal["", "row", "all"] = ""
     ticks: Sequence[float] = ()  #: of x, with plain numbers
@@ -91,7 +116,9 @@ class Picture:
 
 def missing(reason: str = UNAVAILABLE) -> Picture:
     """A picture with one empty panel that says why there is nothing to show."""
-    return Picture(pd.DataFrame(columns=[*CURVE_COLUMNS, ROLE]), {}, {}, note=reason)
+    return Picture(
+        pd.DataFrame(columns=[*CURVE_COLUMNS, ROLE]), {}, {}, note=reason
+    )
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -114,13 +141,18 @@ def against(
 ) -> Rows:
     """The rows behind a curve: ``summary`` of y at each value of x."""
     return [
-        summary(panel, algorithm, float(place), group[y].to_numpy()) | {ROLE: role}
+        summary(panel, algorithm, float(place), group[y].to_numpy())
+        | {ROLE: role}
         for place, group in table.groupby(x)
     ]
 
 
 def values(
-    panel: str, algorithm: str, x: Iterable[float], y: Iterable[float], role: str
+    panel: str,
+    algorithm: str,
+    x: Iterable[float],
+    y: Iterable[float],
+    role: str,
 ) -> Rows:
     """The rows behind a curve that has one value at each x."""
     return [
@@ -156,15 +188,23 @@ def family(names: Sequence[str]) -> dict[str, Style]:
 def draw(picture: Picture) -> Figure:
     """Draw the panels of a picture, lettered, at most as wide as a page."""
     table = picture.rows
-    panels = [name for name in picture.titles if (table["panel"] == name).any()]
+    panels = [
+        name for name in picture.titles if (table["panel"] == name).any()
+    ]
     is_labelled = picture.is_named and not {*table[ROLE]} <= {"bar", "upright"}
     fitting = int(WIDTH / LEAST_WIDTHS[is_labelled])
     wide = min(picture.columns, fitting, max(1, len(panels)))
     high = -(-max(1, len(panels)) // wide)
     width = min(picture.size[0], WIDTH / wide)
     height = picture.size[1] * min(1.0, 1.2 * width / picture.size[0])
-    options: Any = {"figsize": (width * wide, height * high + 0.3), "squeeze": False}
-    options |= {"sharex": bool(picture.shared), "sharey": picture.shared or "none"}
+    options: Any = {
+        "figsize": (width * wide, height * high + 0.3),
+        "squeeze": False,
+    }
+    options |= {
+        "sharex": bool(picture.shared),
+        "sharey": picture.shared or "none",
+    }
     figure, all_axes = plt.subplots(high, wide, **options)
     if not panels:
         empty(all_axes[0, 0], picture.note)
@@ -206,7 +246,9 @@ def _panel(
         key = str(curve)
         role = str(curve_rows[ROLE].iloc[0])
         style = {"marker": ""} | styles[key] | LINES.get(role, {})
-        ROLES[role](axes, curve_rows, picture.labels.get((name, key), key), style)
+        ROLES[role](
+            axes, curve_rows, picture.labels.get((name, key), key), style
+        )
 
 
 def _end_below(
@@ -287,8 +329,12 @@ def _number_ends(axes: Axes, low: float, high: float) -> None:
     """Number the first and the last round place of an axis shorter than a decade."""
     exponents = range(math.floor(low), math.ceil(high) + 1)
     round_places = [float(f"{m}e{k}") for k in exponents for m in range(1, 10)]
-    inside = [place for place in round_places if low <= math.log10(place) <= high]
-    ends = inside[:: len(inside) - 1] if len(inside) > 1 else [10**low, 10**high]
+    inside = [
+        place for place in round_places if low <= math.log10(place) <= high
+    ]
+    ends = (
+        inside[:: len(inside) - 1] if len(inside) > 1 else [10**low, 10**high]
+    )
     axes.set_xticks(ends, [f"{place:.2g}" for place in ends])
     axes.xaxis.set_minor_formatter(NullFormatter())
 
@@ -301,7 +347,9 @@ def _styles(picture: Picture) -> dict[str, Style]:
     style_of |= dict(picture.styles)
     grey = style("#595959", "--")
     heads = {name: name.rpartition(", ")[0] for name in roles.index}
-    return {name: style_of.get(head, grey) for name, head in heads.items()} | style_of
+    return {
+        name: style_of.get(head, grey) for name, head in heads.items()
+    } | style_of
 
 
 # --- roles ----------------------------------------------------------------------------
@@ -309,7 +357,9 @@ def _styles(picture: Picture) -> dict[str, Style]:
 BARE = {"linestyle": "none"}
 DOTTED = {"linestyle": ":", "linewidth": 1.1, "marker": ""}
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "clip_on": False}
-LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a style's
+LINES: dict[
+    str, dict[str, Any]
+] = {  # keywords of ``Axes.plot`` instead of a style's
     "points": BARE,
     "method": BARE,
     "dots": BARE | {"markersize": 4},
@@ -326,7 +376,9 @@ def _curve(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     marks: Any = {"markersize": 3.5, "markevery": max(1, len(rows) // 8)}
     axes.plot(rows["x"], rows["mean"], label=label, **marks | style)
     ends = rows["min"], rows["max"]
-    axes.fill_between(rows["x"], *ends, color=style["color"], alpha=0.12, linewidth=0)
+    axes.fill_between(
+        rows["x"], *ends, color=style["color"], alpha=0.12, linewidth=0
+    )
 
 
 def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -343,7 +395,9 @@ def _joined(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
         "markersize": 4,
         "capsize": 2,
     }
-    axes.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **marks)
+    axes.errorbar(
+        rows["x"], rows["mean"], _interval(rows), label=label, **marks
+    )
 
 
 def _method(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
@@ -353,10 +407,16 @@ def _method(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
         "capsize": 3,
     }
     axes.errorbar(rows["mean"], [label], xerr=_interval(rows), **marks)
-    place: Any = {"y": label, "transform": axes.get_yaxis_transform(), "va": "center"}
+    place: Any = {
+        "y": label,
+        "transform": axes.get_yaxis_transform(),
+        "va": "center",
+    }
     text = number(rows["mean"].iloc[0], 2)
     axes.text(x=1.02, s=text, color=style["color"], **place)
-    axes.set_ylim(len(axes.get_yticks()) - 0.5, -0.5)  # the first is at the top
+    axes.set_ylim(
+        len(axes.get_yticks()) - 0.5, -0.5
+    )  # the first is at the top
 
 
 def _line(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
@@ -369,7 +429,9 @@ def _dots(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
 
 def _bar(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     wide = rows["max"] - rows["min"]
-    axes.bar(rows["min"], rows["mean"], wide, align="edge", color=style["color"])
+    axes.bar(
+        rows["min"], rows["mean"], wide, align="edge", color=style["color"]
+    )
 
 
 def _level(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
@@ -430,14 +492,21 @@ def _name_ends(axes: Axes) -> None:
     points = axes.get_window_extent().height / axes.figure.dpi * 72
     line_height = max(LABEL_DISTANCE, 1.2 * NAME_SIZE / points)
     # names are centred: two of them are apart by half of their lines each
-    steps = line_height * np.cumsum([0, *(lines[1:] + lines[:-1]) / 2])[: len(lines)]
+    steps = (
+        line_height
+        * np.cumsum([0, *(lines[1:] + lines[:-1]) / 2])[: len(lines)]
+    )
     to_axes = axes.transData + axes.transAxes.inverted()
-    heights = np.array([to_axes.transform((right, end))[1] for end, *_ in curve_ends])
+    heights = np.array(
+        [to_axes.transform((right, end))[1] for end, *_ in curve_ends]
+    )
     heights = np.maximum.accumulate(np.clip(heights, 0.0, 1.0) - steps) + steps
     # pushed down is what was pushed out, and what would lie on the title
     top = 1.0 - steps[-1:] - line_height * lines[-1:] / 2
     heights = np.minimum(heights, top + steps)
-    for height, name, (_, _, color) in zip(heights, names, curve_ends, strict=True):
+    for height, name, (_, _, color) in zip(
+        heights, names, curve_ends, strict=True
+    ):
         place: Any = {"transform": axes.transAxes, "va": "center"}
         axes.text(1.02, height, name, color=color, fontsize=NAME_SIZE, **place)
 
@@ -445,7 +514,9 @@ def _name_ends(axes: Axes) -> None:
 def _broken(name: str) -> str:
     """A name in two lines, broken at its last comma, if it is long."""
     # a command of mathematics is one letter, and its braces are none
-    seen = re.sub(r"\\[a-z]+|[$^{}]", lambda mark: "x" * (len(mark[0]) > 1), name)
+    seen = re.sub(
+        r"\\[a-z]+|[$^{}]", lambda mark: "x" * (len(mark[0]) > 1), name
+    )
     head, _, tail = name.rpartition(", ")
     return f"{head},\n{tail}" if head and len(seen) > NAME_LENGTH else name
 
@@ -457,12 +528,16 @@ def shared_legend(figure: Figure, columns: int, title: str = "") -> None:
     """
     handles: dict[str, Any] = {}
     for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        for handle, label in zip(
+            *axes.get_legend_handles_labels(), strict=True
+        ):
             handles.setdefault(label, handle)
     style: Any = {"loc": "outside lower center", "title": title}
     style |= {"title_fontsize": NAME_SIZE}
     for count in range(columns, 0, -1):
-        legend = figure.legend(handles.values(), handles.keys(), ncols=count, **style)
+        legend = figure.legend(
+            handles.values(), handles.keys(), ncols=count, **style
+        )
         if count == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return
         legend.remove()
@@ -523,7 +598,10 @@ def inline(figure: Figure, label: str) -> str:
 
 def _write_palette(path: Path) -> None:
     """Reduce a PNG to 256 colours: a third of the size, looking alike."""
-    few: Any = {"method": Image.Quantize.MEDIANCUT, "dither": Image.Dither.NONE}
+    few: Any = {
+        "method": Image.Quantize.MEDIANCUT,
+        "dither": Image.Dither.NONE,
+    }
     with Image.open(path) as image:
         reduced = image.convert("RGB").quantize(256, **few)
     reduced.save(path, format="PNG", optimize=True)

@@ -15,7 +15,9 @@ Style = dict[str, Any]  # colour, line style, marker: keywords of ``Axes.plot``
 
 def style(color: str, line: Any = "-", marker: str = "") -> Style:
     """Keywords of ``Axes.plot``; without a marker if it is empty."""
-    return {"color": color, "linestyle": line} | ({"marker": marker} if marker else {})
+    return {"color": color, "linestyle": line} | (
+        {"marker": marker} if marker else {}
+    )
 
 
 _DASHES = (0, (5, 1))

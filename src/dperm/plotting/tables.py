@@ -23,7 +23,9 @@ def in_markdown(data: pd.DataFrame, caption: str) -> str:
     for column in data.columns[[dtype.kind == "f" for dtype in data.dtypes]]:
         text[column] = [short(cell) for cell in data[column]]
     style: Any = {"headers": "keys", "tablefmt": "pipe", "showindex": False}
-    cells = tabulate(text.fillna("").map(plain), disable_numparse=True, **style)
+    cells = tabulate(
+        text.fillna("").map(plain), disable_numparse=True, **style
+    )
     return f"{caption.strip()}\n\n{cells}" if caption else cells
 
 
@@ -49,7 +51,9 @@ def groups(
 
 
 def with_interval(
-    values: Any, *names: str, interval: Callable[..., tuple[float, float]] = student
+    values: Any,
+    *names: str,
+    interval: Callable[..., tuple[float, float]] = student,
 ) -> dict[str, float]:
     """The mean of an array or column and its interval, as three columns of a row.
 
@@ -57,7 +61,9 @@ def with_interval(
     """
     low, high = interval(np.asarray(values))
     estimates = (values.mean(), low, high)
-    return dict(zip(names or ("mean", "ci_low", "ci_high"), estimates, strict=True))
+    return dict(
+        zip(names or ("mean", "ci_low", "ci_high"), estimates, strict=True)
+    )
 
 
 def named(name: str, found: Sequence[float]) -> dict[str, float]:

@@ -22,7 +22,9 @@ MAX_NOISE = 2.0**60  # noise multipliers searched
 
 TOLERANCE_CLOSED = 1e-7
 TOLERANCE_GRID = 2e-4  # relative, of the noise multiplier
-COARSE = 0.5  # relative change of epsilon between the coarsest grids of a search
+COARSE = (
+    0.5  # relative change of epsilon between the coarsest grids of a search
+)
 
 
 class UnreachableTargetError(ValueError):
@@ -45,7 +47,9 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; infinities stay."""
-        stored = {column.name: getattr(self, column.name) for column in fields(self)}
+        stored = {
+            column.name: getattr(self, column.name) for column in fields(self)
+        }
         return {**stored, "ledger": self.ledger.to_dict()}
 
     @classmethod
@@ -115,7 +119,9 @@ def calibrate(
     ledger = ledger_of(multiplier)
     claimed = price(multiplier)
     true = claimed if calibration == TIGHT else true_epsilon(ledger, delta)
-    return Calibration(multiplier, calibration, epsilon, delta, claimed, true, ledger)
+    return Calibration(
+        multiplier, calibration, epsilon, delta, claimed, true, ledger
+    )
 
 
 def _near(
@@ -129,7 +135,9 @@ def _near(
     """
     slope = 0.0
     with suppress(UnreachableTargetError):
-        near = smallest(lambda multiplier: cost(multiplier, COARSE), target, 2e-3)
+        near = smallest(
+            lambda multiplier: cost(multiplier, COARSE), target, 2e-3
+        )
         ends = [max(cost(near * k, COARSE), 1e-300) for k in (1.0, 1.01)]
         slope = math.log(ends[0] / ends[1]) / math.log(1.01)
     if slope <= 0:
@@ -176,7 +184,10 @@ def smallest(
     if lower == upper:
         return upper
 
-    ends = {math.log(lower): lower, math.log(upper): upper}  # not computed again
+    ends = {
+        math.log(lower): lower,
+        math.log(upper): upper,
+    }  # not computed again
 
     def excess(log: float) -> float:
         """Logarithm of the cost over the target at a logarithm of noise."""

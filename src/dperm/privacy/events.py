@@ -40,7 +40,9 @@ STANDARDISATION = "standardisation of columns"
 LABEL_MEAN = "mean of labels"
 ZERO_COLUMNS = "which columns are zero"
 COMPLETE_RECORDS = "which records are whole"
-EXACT_MINIMA = "exactness of minima"  # not a constant but an assumption of a proof
+EXACT_MINIMA = (
+    "exactness of minima"  # not a constant but an assumption of a proof
+)
 
 
 def missing_values(rule: str | None) -> tuple[str, ...]:
@@ -86,7 +88,10 @@ def require_one(name: str, value: int) -> None:
 
 
 # numpy scalars compare equal but cannot be written as JSON
-_PLAIN: dict[str, Callable[[Any], Any]] = {"float": float, "int": operator.index}
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    "int": operator.index,
+}
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,9 @@ class Event:
     def __post_init__(self) -> None:
         for attribute in fields(self):
             number = getattr(self, attribute.name)
-            type_name = str(getattr(attribute.type, "__name__", attribute.type))
+            type_name = str(
+                getattr(attribute.type, "__name__", attribute.type)
+            )
             plain = _PLAIN.get(type_name.removesuffix(" | None"))
             if plain and number is not None:
                 object.__setattr__(self, attribute.name, plain(number))
@@ -233,7 +240,9 @@ class Laplace(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.published_sensitivity is not None:
-            require_positive("published_sensitivity", self.published_sensitivity)
+            require_positive(
+                "published_sensitivity", self.published_sensitivity
+            )
 
 
 @dataclass(frozen=True)
@@ -251,7 +260,9 @@ class NonPrivate(Event):
 class Ledger:
     """All releases of a run, in any order: the events compose adaptively."""
 
-    events: tuple[Event, ...] = ()  #: the releases; empty if nothing is released
+    events: tuple[
+        Event, ...
+    ] = ()  #: the releases; empty if nothing is released
     #: What the guarantee takes as public (:mod:`dperm.privacy.events`). No
     #: accountant charges for it: the epsilon holds given these.
     given: tuple[str, ...] = ()

@@ -78,7 +78,9 @@ def streams(seed: int) -> Streams:
     802
     """
     if seed < 0:
-        raise ValueError(f"seed: expected one that is not negative, found {seed}")
+        raise ValueError(
+            f"seed: expected one that is not negative, found {seed}"
+        )
     return Streams(seed=seed)
 
 
@@ -118,7 +120,9 @@ def deliver(
 MIN_COMPILED = 4096  # numbers that are drawn faster by compiled code
 
 
-def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+def gaussian(
+    rng: Generator, size: int | tuple[int, ...]
+) -> NDArray[np.float64]:
     """Return standard normal noise, in units of the Gaussian mechanism's scale.
 
     The numbers are numpy's. An audit's generator, of another class, draws by itself.
@@ -152,7 +156,9 @@ def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
     return deliver("gumbel", -np.log(rng.standard_exponential(size)))
 
 
-def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> NDArray:
+def laplace_rows(
+    rng: Generator, signs: Generator, shape: tuple[int, int]
+) -> NDArray:
     """Return Laplace noise of unit scale, four times as fast as by inversion.
 
     The absolute values are exponential numbers of ``rng``, the signs whole 64-bit words
@@ -164,11 +170,15 @@ def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> ND
     words = signs.bit_generator.random_raw(rows * -(-columns // 64))
     raw = words.astype("<u8", copy=False).reshape(rows, -1).view(np.uint8)
     flipped = np.unpackbits(raw, axis=1, bitorder="little")[:, :columns]
-    drawn *= 1 - 2 * flipped.view(np.int8)  # a negation under a mask takes 9 ns each
+    drawn *= 1 - 2 * flipped.view(
+        np.int8
+    )  # a negation under a mask takes 9 ns each
     return deliver("laplace", drawn)
 
 
-def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+def unit_laplace(
+    rng: Generator, size: int | tuple[int, ...]
+) -> NDArray[np.float64]:
     """Return Laplace noise of scale 1: exponential numbers with random signs.
 
     Four times as fast as :func:`laplace`, which matters where every candidate of a

@@ -41,7 +41,9 @@ from dperm.privacy.events import Ledger
 Array = np.ndarray
 
 MANY = 1 + np.geomspace(1e-2, 1e4, 200)  # orders of ``tuned_epsilon``
-ORDERS = 1 + np.geomspace(0.3, 1000, 40)  # fewer, as each takes long to compute
+ORDERS = 1 + np.geomspace(
+    0.3, 1000, 40
+)  # fewer, as each takes long to compute
 GAMMA = 0.1  # 3.9 runs on average
 INNER_DELTAS = np.geomspace(1e-4, 0.1, 13)  # deltas of the inner epsilon
 TOLERANCE = 1e-4  # relative, of a noise multiplier
@@ -114,14 +116,18 @@ def choice_epsilon(
     return min(bounds)
 
 
-def _by_orders(curve: Array, orders: Array, delta: float, gamma: float) -> float:
+def _by_orders(
+    curve: Array, orders: Array, delta: float, gamma: float
+) -> float:
     """Epsilon of a choice of runs with a Rényi curve."""
     inner = ((1 - 1 / orders) * curve + math.log(1 / gamma) / orders).min()
     total = curve + inner + math.log(expected_runs(gamma)) / (orders - 1)
     return converted(total, orders, delta)
 
 
-def _by_profiles(ledgers: Sequence[Ledger], delta: float, gamma: float) -> float:
+def _by_profiles(
+    ledgers: Sequence[Ledger], delta: float, gamma: float
+) -> float:
     """Epsilon of a choice of runs with these ledgers.
 
     The inner delta is found by descent from the middle of ``INNER_DELTAS``; each is a
@@ -144,7 +150,9 @@ def _by_profiles(ledgers: Sequence[Ledger], delta: float, gamma: float) -> float
     best = len(INNER_DELTAS) // 2
     while place != best:
         place = best
-        best = min((place, max(place - 1, 0), min(place + 1, end)), key=widened)
+        best = min(
+            (place, max(place - 1, 0), min(place + 1, end)), key=widened
+        )
     return epsilon(delta / expected_runs(gamma)) + widened(place)
 
 

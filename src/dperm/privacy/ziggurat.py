@@ -85,7 +85,9 @@ def _convert(words, numbers, widths, sure, heights):
         for _ in range(min(count - filled, total - used) // EIGHT):
             spare = 0  # negative if a number may lie above the curve
             for k in range(8):
-                x, distance = _candidate(words[used + np.uint64(k)], widths, sure)
+                x, distance = _candidate(
+                    words[used + np.uint64(k)], widths, sure
+                )
                 numbers[filled + np.uint64(k)] = x
                 spare |= distance
             if spare < 0:
@@ -103,7 +105,9 @@ def _convert(words, numbers, widths, sure, heights):
                 return filled, used
             if spare < 0 and strip != 0:
                 height = heights[strip]
-                height += (heights[strip - ONE] - height) * _uniform(words[following])
+                height += (heights[strip - ONE] - height) * _uniform(
+                    words[following]
+                )
                 following += ONE
                 if height >= math.exp(-0.5 * x * x):
                     used = following
@@ -140,5 +144,7 @@ def agrees() -> bool:
     """Whether numbers and states are the same bits as with numpy alone."""
     ours = Generator(PCG64(1))
     numpys = Generator(PCG64(1))
-    same = np.array_equal(drawn(ours, CHECKED), numpys.standard_normal(CHECKED))
+    same = np.array_equal(
+        drawn(ours, CHECKED), numpys.standard_normal(CHECKED)
+    )
     return same and ours.bit_generator.state == numpys.bit_generator.state

@@ -13,7 +13,9 @@ import numpy as np
 from scipy import sparse
 
 BLOCK = 8192  # records
-MAX_NORM = 1e100  # norms above this, or below its inverse, are not found by squares
+MAX_NORM = (
+    1e100  # norms above this, or below its inverse, are not found by squares
+)
 
 
 def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -37,7 +39,9 @@ def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
     odd = np.flatnonzero(~((squares > MAX_NORM**-2) & (squares < MAX_NORM**2)))
     if not odd.size:
         return norms
-    odd_rows = sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]
+    odd_rows = (
+        sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]
+    )
     stored = odd_rows.data if sparse.issparse(rows) else odd_rows.ravel()
     places = (
         _entries(odd_rows)

@@ -62,7 +62,9 @@ OTHER = "other"
 # By NumPy's letters.
 VALUE_TYPES = {"f": NUMBERS, "i": NUMBERS, "u": NUMBERS, "b": TRUTH}
 VALUE_TYPES |= {"U": WORDS, "S": WORDS, "T": WORDS, "O": OBJECTS}
-COMPLEX = "real numbers: Complex data not supported"  # the words of scikit-learn
+COMPLEX = (
+    "real numbers: Complex data not supported"  # the words of scikit-learn
+)
 TRUTHS = {"true": 1.0, "false": 0.0}
 SCALAR_ROW = -1  # the width of what is no row
 SHOWN = 200  # characters of what a user declared
@@ -80,7 +82,9 @@ class Table:
     """Records: n rows of p numbers."""
 
     values: Any  #: float64 (n, p), C order or CSC; NaN for no number
-    names: tuple[Any, ...] | None  #: of the columns, as their container has them
+    names: (
+        tuple[Any, ...] | None
+    )  #: of the columns, as their container has them
     public: tuple[str, ...]  #: what is taken as public beside n
 
 
@@ -164,7 +168,9 @@ def table(X: Any, name: str = "X") -> Table:
         rows = _list(X)
         if rows is not None:
             return _of_rows(name, rows)
-    raise _no_container(name, X, "an array, a data frame or a list of rows (n, p)")
+    raise _no_container(
+        name, X, "an array, a data frame or a list of rows (n, p)"
+    )
 
 
 def numbers(y: Any, name: str = "y") -> Labels:
@@ -208,12 +214,17 @@ def codes(y: Any, declared: Classes, name: str = "y") -> Labels:
         keys = [key(entry) for entry in entries]
         found[:] = [places.get(own, -1) for own in keys]
         value_types = [
-            _value_type_of_entry(*pair) for pair in zip(entries, keys, strict=True)
+            _value_type_of_entry(*pair)
+            for pair in zip(entries, keys, strict=True)
         ]
         types = column.value_type
         is_right = _may_be(WORDS, declared)
         if types == OBJECTS:
-            wrong = [one for one in value_types if one and not _may_be(one, declared)]
+            wrong = [
+                one
+                for one in value_types
+                if one and not _may_be(one, declared)
+            ]
             is_right = 2 * len(wrong) <= len(value_types)
             types = "others for the most part"
     if not is_right:
@@ -256,7 +267,9 @@ def classes(declared: Any, name: str = "classes") -> Classes:
             f"{name}: expected labels of one kind, found "
             f"{' and '.join(sorted(declared_types))} ({shown(declared)})"
         )
-    return Classes(values, tuple(own for own in keys if own is not None), value_types)
+    return Classes(
+        values, tuple(own for own in keys if own is not None), value_types
+    )
 
 
 def labels(y: Any, name: str = "y") -> Column:
@@ -286,14 +299,18 @@ def labels(y: Any, name: str = "y") -> Column:
     if shape is not None:
         from sklearn.exceptions import DataConversionWarning
 
-        said = f"A column-vector {name} was passed when a 1d array was expected"
+        said = (
+            f"A column-vector {name} was passed when a 1d array was expected"
+        )
         warnings.warn(said, DataConversionWarning, stacklevel=2)
     return column
 
 
 def shown(declared: Any) -> str:
     """What a user declared, in one short line."""
-    line = " ".join(_asked(lambda: repr(declared), type(declared).__name__).split())
+    line = " ".join(
+        _asked(lambda: repr(declared), type(declared).__name__).split()
+    )
     return line if len(line) <= SHOWN else f"{line[:SHOWN]} ..."
 
 
@@ -321,7 +338,9 @@ def number(entry: Any) -> float | None:
     entry_type = type(entry)
     reader = READERS.get(id(entry_type))
     if reader is None:
-        bases = [base for base in (float, int, str) if issubclass(entry_type, base)]
+        bases = [
+            base for base in (float, int, str) if issubclass(entry_type, base)
+        ]
         reader = BASES[bases[0]] if bases else None
     if reader is None:
         return None
@@ -382,7 +401,8 @@ def _is_gap(entry: Any) -> bool:
     if entry is None or entry is np.ma.masked:
         return True
     return pandas is not None and (
-        entry is getattr(pandas, "NA", None) or entry is getattr(pandas, "NaT", None)
+        entry is getattr(pandas, "NA", None)
+        or entry is getattr(pandas, "NaT", None)
     )
 
 
@@ -428,7 +448,9 @@ def _value_type_of_class(entry: Any) -> str:
 def _value_type_of_entry(entry: Any, own: float | str | None) -> str:
     """The type of an entry among objects; empty for a gap."""
     if own is None:
-        is_number = _is_gap(entry) or number(entry) is not None  # NaN, infinity
+        is_number = (
+            _is_gap(entry) or number(entry) is not None
+        )  # NaN, infinity
         return "" if is_number else OTHER
     return WORDS if isinstance(own, str) else NUMBERS
 
@@ -450,7 +472,9 @@ def _may_be(value_type: str, declared: Classes) -> bool:
 # --- tables ---------------------------------------------------------------------------
 
 
-def _named_columns(name: str, X: Any) -> tuple[list[Any], list[Column], int] | None:
+def _named_columns(
+    name: str, X: Any
+) -> tuple[list[Any], list[Column], int] | None:
     """Names, columns and n of a table with names; None for any other container."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     pyarrow = sys.modules.get("pyarrow")
@@ -458,7 +482,11 @@ def _named_columns(name: str, X: Any) -> tuple[list[Any], list[Column], int] | N
         parts = [_of_pandas(X.iloc[:, place]) for place in range(X.shape[1])]
         return [*X.columns], parts, len(X)
     if polars and isinstance(X, polars.DataFrame):
-        return [*X.columns], [_of_polars(part) for part in X.get_columns()], X.height
+        return (
+            [*X.columns],
+            [_of_polars(part) for part in X.get_columns()],
+            X.height,
+        )
     if pyarrow and isinstance(X, pyarrow.Table | pyarrow.RecordBatch):
         parts = [_of_arrow(part) for part in X.columns]
         return [*X.schema.names], parts, X.num_rows
@@ -469,7 +497,9 @@ def _named_columns(name: str, X: Any) -> tuple[list[Any], list[Column], int] | N
         return _of_mapping(name, X)
     if hasattr(type(X), "__dataframe__"):
         return _asked(lambda: _exchanged(X), None)
-    if hasattr(type(X), "__arrow_c_stream__") and not hasattr(type(X), "__array__"):
+    if hasattr(type(X), "__arrow_c_stream__") and not hasattr(
+        type(X), "__array__"
+    ):
         import pyarrow as arrow
 
         frame = _asked(lambda: arrow.table(X), None)
@@ -494,7 +524,9 @@ def _exchanged(X: Any) -> tuple[list[Any], list[Column], int]:
     return names, parts, exchange.num_rows()
 
 
-def _of_mapping(name: str, X: Mapping[Any, Any]) -> tuple[list[Any], list[Column], int]:
+def _of_mapping(
+    name: str, X: Mapping[Any, Any]
+) -> tuple[list[Any], list[Column], int]:
     """The columns of a mapping, which have one length."""
     parts = []
     for title, values in X.items():
@@ -511,11 +543,15 @@ def _of_mapping(name: str, X: Mapping[Any, Any]) -> tuple[list[Any], list[Column
             f"{title} ({len(column.entries)})"
             for title, column in zip(X, parts, strict=True)
         )
-        raise ValueError(f"{name}: expected columns of one length, found {named}")
+        raise ValueError(
+            f"{name}: expected columns of one length, found {named}"
+        )
     return [*X], parts, max(sizes, default=0)
 
 
-def _of_columns(name: str, names: list[Any], parts: list[Column], n: int) -> Table:
+def _of_columns(
+    name: str, names: list[Any], parts: list[Column], n: int
+) -> Table:
     """A table of typed columns, which are refused all at once."""
     values = np.empty((n, len(parts)))
     other = {}
@@ -536,9 +572,13 @@ def _of_columns(name: str, names: list[Any], parts: list[Column], n: int) -> Tab
 
 def _no_numbers(name: str, other: Mapping[str, str]) -> ValueError:
     """The refusal of columns by name, with their types."""
-    named = ", ".join(f"{title} ({type_name})" for title, type_name in other.items())
+    named = ", ".join(
+        f"{title} ({type_name})" for title, type_name in other.items()
+    )
     recipe = RECIPE.format(columns=[*other])
-    return ValueError(f"{name}: expected columns of numbers, found {named}. {recipe}")
+    return ValueError(
+        f"{name}: expected columns of numbers, found {named}. {recipe}"
+    )
 
 
 def _of_sparse(name: str, X: Any) -> Table:
@@ -575,7 +615,9 @@ def _of_rows(name: str, rows: list[Any]) -> Table:
         for row, original in zip(read, rows, strict=True)
         if original is not None
     )
-    p = max(widths, key=lambda width: (widths[width], width), default=SCALAR_ROW)
+    p = max(
+        widths, key=lambda width: (widths[width], width), default=SCALAR_ROW
+    )
     if p == SCALAR_ROW:
         raise _wrong_shape(name, (len(rows),))
     if 2 * widths[p] <= len(rows) and len(rows) > 2:
@@ -597,7 +639,8 @@ def _of_rows(name: str, rows: list[Any]) -> Table:
     wrong = np.flatnonzero(2 * strange > len(rows))
     if wrong.size:
         raise _no_numbers(
-            name, {f"column {place + 1}": "mostly no numbers" for place in wrong}
+            name,
+            {f"column {place + 1}": "mostly no numbers" for place in wrong},
         )
     return Table(values, None, (WIDTH, TYPES))
 
@@ -696,30 +739,46 @@ def _of_pandas(values: Any) -> Column:
 
         column = _of_arrow(pyarrow.array(values.array))
         return Column(
-            column.value_type, column.entries, str(dtype), public, column.is_category
+            column.value_type,
+            column.entries,
+            str(dtype),
+            public,
+            column.is_category,
         )
     if isinstance(dtype, pandas.StringDtype):
         words = values.to_numpy(dtype=object, na_value=None).tolist()
-        is_read = dtype.na_value is not pandas.NA  # what pandas 3 makes of any text
+        is_read = (
+            dtype.na_value is not pandas.NA
+        )  # what pandas 3 makes of any text
         return Column(OBJECTS if is_read else WORDS, words, str(dtype), public)
-    is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(
+        dtype
+    )
     if types.is_bool_dtype(dtype) or is_number:
         filled = values.to_numpy(dtype=np.float64, na_value=np.nan)
         value_type = TRUTH if types.is_bool_dtype(dtype) else NUMBERS
         return Column(value_type, filled, str(dtype), public)
-    if isinstance(dtype, np.dtype) and dtype.kind == "O":  # as periods' types say too
-        return Column(OBJECTS, [*values.to_numpy(dtype=object)], str(dtype), public)
+    if (
+        isinstance(dtype, np.dtype) and dtype.kind == "O"
+    ):  # as periods' types say too
+        return Column(
+            OBJECTS, [*values.to_numpy(dtype=object)], str(dtype), public
+        )
     return Column(OTHER, values, str(dtype), public)
 
 
-def _of_categories(inner: Column, places: np.ndarray, type_name: str) -> Column:
+def _of_categories(
+    inner: Column, places: np.ndarray, type_name: str
+) -> Column:
     """A column of indices into declared categories, -1 for a gap."""
     known = [*inner.entries, None]
     entries: Any = [known[place] for place in places.tolist()]
     if inner.value_type in (NUMBERS, TRUTH):
         filled = [math.nan if entry is None else entry for entry in entries]
         entries = np.array(filled, dtype=np.float64)
-    return Column(inner.value_type, entries, type_name, (LABEL_TYPE,), is_category=True)
+    return Column(
+        inner.value_type, entries, type_name, (LABEL_TYPE,), is_category=True
+    )
 
 
 def _of_polars(values: Any) -> Column:
@@ -749,18 +808,28 @@ def _of_arrow(values: Any) -> Column:
 
     arrow_type = values.type
     public = (LABEL_TYPE,)
-    parts = values.chunks if isinstance(values, pyarrow.ChunkedArray) else [values]
+    parts = (
+        values.chunks if isinstance(values, pyarrow.ChunkedArray) else [values]
+    )
     if types.is_dictionary(arrow_type):
         plain = [part.dictionary_decode() for part in parts]
         column = _of_arrow(pyarrow.chunked_array(plain, arrow_type.value_type))
         name = str(arrow_type)
-        return Column(column.value_type, column.entries, name, public, is_category=True)
+        return Column(
+            column.value_type, column.entries, name, public, is_category=True
+        )
     is_number = types.is_integer(arrow_type) or types.is_floating(arrow_type)
-    if is_number or types.is_decimal(arrow_type) or types.is_boolean(arrow_type):
+    if (
+        is_number
+        or types.is_decimal(arrow_type)
+        or types.is_boolean(arrow_type)
+    ):
         step = pyarrow.int8() if types.is_boolean(arrow_type) else arrow_type
         double = pyarrow.float64()
         filled = [
-            part.cast(step).cast(double, safe=False).to_numpy(zero_copy_only=False)
+            part.cast(step)
+            .cast(double, safe=False)
+            .to_numpy(zero_copy_only=False)
             for part in parts
         ]
         value_type = TRUTH if types.is_boolean(arrow_type) else NUMBERS

@@ -22,7 +22,9 @@ _MANY = 10_000_000  # entries of A above which a gap of _ENOUGH is not refined f
 _ENOUGH = 1e-12  # of the gap, relative to F
 _FEW = 200  # iterations of L-BFGS-B where Newton steps by conjugate gradients follow
 _DENSE = 4000  # free coordinates up to which the Hessian is a dense matrix
-_REACH = 10.0  # norm assumed of an unpenalised minimiser, in units of that of w
+_REACH = (
+    10.0  # norm assumed of an unpenalised minimiser, in units of that of w
+)
 _LARGE_MARGIN = 15.0  # below it no record's loss is near its infimum
 
 
@@ -147,7 +149,9 @@ def _is_separable(problem: Problem) -> bool:
     )
     program = scipy.optimize.linprog(
         np.concatenate((np.zeros(problem.p), -np.ones(n))),
-        A_ub=sparse.hstack((-sparse.csr_array(problem.A), sparse.eye_array(n))),
+        A_ub=sparse.hstack(
+            (-sparse.csr_array(problem.A), sparse.eye_array(n))
+        ),
         b_ub=np.zeros(n),
         bounds=[away] * problem.p + [(0.0, 1.0)] * n,
         method="highs",
@@ -172,11 +176,18 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
 
     high = np.full(p, penalty.upper) / scale
     low = np.full(p, -penalty.lower) / scale
-    bounds = scipy.optimize.Bounds(np.zeros(2 * p), np.concatenate((high, low)))
+    bounds = scipy.optimize.Bounds(
+        np.zeros(2 * p), np.concatenate((high, low))
+    )
     count = (
         _FEW if penalty.is_smooth and p > _DENSE else 20000
     )  # Newton steps do the rest
-    options = {"maxiter": count, "maxfun": 2 * count, "ftol": 1e-16, "gtol": 1e-12}
+    options = {
+        "maxiter": count,
+        "maxfun": 2 * count,
+        "ftol": 1e-16,
+        "gtol": 1e-12,
+    }
     minimum = scipy.optimize.minimize(
         split,
         np.zeros(2 * p),
@@ -210,7 +221,9 @@ def _newton_step(problem: Problem, w: np.ndarray) -> np.ndarray:
     """One Newton step on the coordinates that are neither fixed at 0 nor at a bound."""
     penalty = problem.penalty
     gradient = problem.gradient(w) + penalty.l2 * w
-    resting = (np.abs(w) * problem.smoothness < 1e-9) & (np.abs(gradient) <= penalty.l1)
+    resting = (np.abs(w) * problem.smoothness < 1e-9) & (
+        np.abs(gradient) <= penalty.l1
+    )
     at_bound = (w <= penalty.lower) | (w >= penalty.upper)
     free = (
         np.flatnonzero(~resting & ~at_bound)
@@ -244,7 +257,9 @@ def _newton_move(
     if hasattr(columns, "toarray"):
         columns = columns.toarray()
     hessian = columns.T @ (weights[:, None] * columns) / problem.n
-    move: np.ndarray = scipy.linalg.lstsq(hessian + l2 * np.eye(len(free)), slope)[0]
+    move: np.ndarray = scipy.linalg.lstsq(
+        hessian + l2 * np.eye(len(free)), slope
+    )[0]
     return move
 
 

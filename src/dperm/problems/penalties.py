@@ -43,7 +43,9 @@ class Penalty:
         if np.isfinite((self.lower, self.upper)).any():
             inside &= ((self.lower <= W) & (self.upper >= W)).all(axis=1)
         total = self.l1 * absolute
-        if self.l2 or not (absolute < _SQUARABLE).all():  # 0 times infinity is NaN
+        if (
+            self.l2 or not (absolute < _SQUARABLE).all()
+        ):  # 0 times infinity is NaN
             total = total + 0.5 * self.l2 * (W * W).sum(axis=1)
         return np.where(inside, total, np.inf)
 
@@ -71,7 +73,9 @@ def soft_threshold(v: np.ndarray, threshold: Any) -> np.ndarray:
     return np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
 
 
-def prox_constants(penalty: Penalty, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def prox_constants(
+    penalty: Penalty, step: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Threshold and shrinkage of ``prox`` for each step size."""
     return step * penalty.l1, 1.0 / (1.0 + step * penalty.l2)
 

@@ -19,7 +19,9 @@ from dperm.problems.cleaning import cleaned, lengths
 from dperm.problems.losses import Loss, named, value
 from dperm.problems.penalties import Penalty
 
-_WEIGHTS_TOGETHER = 16  # weight vectors whose margins are summed together, A sparse
+_WEIGHTS_TOGETHER = (
+    16  # weight vectors whose margins are summed together, A sparse
+)
 _TILE = 1024  # rows of margins kept in the first-level cache
 
 
@@ -84,14 +86,18 @@ class Problem:
 
         A C-ordered ndarray, or a CSR array.
         """
-        return self.A.tocsr() if self.is_sparse else np.ascontiguousarray(self.A)
+        return (
+            self.A.tocsr() if self.is_sparse else np.ascontiguousarray(self.A)
+        )
 
     @cached_property
     def row_norms(self) -> np.ndarray:
         """Euclidean norm of each record, shape (n,)."""
         with np.errstate(over="ignore"):
             if self.is_sparse:
-                squares = np.asarray(self.A.multiply(self.A).sum(axis=1)).ravel()
+                squares = np.asarray(
+                    self.A.multiply(self.A).sum(axis=1)
+                ).ravel()
             else:
                 squares = np.einsum("ij,ij->i", self.rows, self.rows)
         return lengths(self.A, squares)
@@ -191,7 +197,15 @@ def build(
         A = np.asfortranarray(A, dtype=np.float64)
     offset = loss_function.offset(y)
     return Problem(
-        name, A, offset, loss_function, penalty, epsilon, delta, digest, given=given
+        name,
+        A,
+        offset,
+        loss_function,
+        penalty,
+        epsilon,
+        delta,
+        digest,
+        given=given,
     )
 
 

@@ -58,7 +58,9 @@ class Ball:
     def __post_init__(self) -> None:
         dual_exponent(self.p)
         if not self.radius > 0:
-            raise ValueError(f"radius: expected a positive one, found {self.radius}")
+            raise ValueError(
+                f"radius: expected a positive one, found {self.radius}"
+            )
 
     @property
     def diameter(self) -> float:
@@ -72,7 +74,9 @@ class Ball:
             rows = np.arange(len(g))
             coordinate = np.abs(g).argmax(axis=1)
             corners = np.zeros_like(g)
-            corners[rows, coordinate] = -self.radius * np.sign(g[rows, coordinate])
+            corners[rows, coordinate] = -self.radius * np.sign(
+                g[rows, coordinate]
+            )
             return corners
         if math.isinf(self.p):
             return -self.radius * np.sign(g)
@@ -88,7 +92,9 @@ class Ball:
         powers = _power(size, 1 / (self.p - 1))
         lengths = (powers * size).sum(axis=1) ** (1 / self.p)
         return (
-            -np.sign(g) * powers * (self.radius / np.maximum(lengths, 1e-300))[:, None]
+            -np.sign(g)
+            * powers
+            * (self.radius / np.maximum(lengths, 1e-300))[:, None]
         )
 
     def project(self, x: Array) -> Array:
@@ -176,7 +182,9 @@ def _project(rows, p, radius):
             steps = 1
             for j in range(y.shape[0]):
                 y[j] = min(y[j], (y[j] / t) ** (1 / (p - 1)))
-                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole_exponent)
+                y[j] = _root(
+                    y[j], np.abs(row[j]) / radius, t, p, whole_exponent
+                )
         while steps < _STEPS:
             total = 0.0
             slope = 0.0
@@ -190,7 +198,9 @@ def _project(rows, p, radius):
             steps += 1
             t += (total - 1) / (p * slope)
             for j in range(y.shape[0]):
-                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole_exponent)
+                y[j] = _root(
+                    y[j], np.abs(row[j]) / radius, t, p, whole_exponent
+                )
         if steps:
             for j in range(y.shape[0]):
                 row[j] = radius * y[j] * np.sign(row[j])

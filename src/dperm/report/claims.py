@@ -48,7 +48,17 @@ from dperm.storage.source_code import functions, source
 log = logging.getLogger(__name__)
 
 CLAIM_COLUMNS = (
-    *("paper", "id", "place", "section", "kind", "major", "claim", "tables", "number"),
+    *(
+        "paper",
+        "id",
+        "place",
+        "section",
+        "kind",
+        "major",
+        "claim",
+        "tables",
+        "number",
+    ),
     *("accepted", "reproduced", "ci_low", "ci_high", "cells", "inside"),
     *("verdict", "reason", "missing", "authors", "cause", "note", "set"),
     *("defence", "misprint"),
@@ -93,7 +103,9 @@ def load(paper: schema.Paper, tables: Tables) -> list[Claim]:
     path = paper_file(paper, str(paper.claims))
     if path is None:
         raise ConfigError(f"{file_of(paper)}: no such file")
-    return claims.load(file_of(paper), path.read_bytes(), tables, arguments(paper.name))
+    return claims.load(
+        file_of(paper), path.read_bytes(), tables, arguments(paper.name)
+    )
 
 
 def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
@@ -118,7 +130,9 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
             for number, claim in enumerate(load(paper, unknown), 1):
                 for name in read_by(claim):
                     one_of(
-                        f"{file_of(paper)}: claim {number}: table", name, product_names
+                        f"{file_of(paper)}: claim {number}: table",
+                        name,
+                        product_names,
                     )
 
 
@@ -175,7 +189,9 @@ def published(paper: schema.Paper, claims: list[Claim]) -> Tables:
     """
     printed: dict[str, dict[str, Any]] = {}
     for claim in claims:
-        printed |= dict.fromkeys(claim.printed.get("tables", ()), claim.printed)
+        printed |= dict.fromkeys(
+            claim.printed.get("tables", ()), claim.printed
+        )
 
     def read(name: str) -> pd.DataFrame:
         if name.startswith(PRINTED):
@@ -185,7 +201,9 @@ def published(paper: schema.Paper, claims: list[Claim]) -> Tables:
         table = results.published(paper, printed[name]["file"])
         table = table.rename(columns=printed[name].get("columns", {}))
         if name == "tuned":
-            return table.groupby(["problem", "algorithm"], as_index=False).min()
+            return table.groupby(
+                ["problem", "algorithm"], as_index=False
+            ).min()
         return spread(table, int(printed[name].get("runs", 0)))
 
     return read
@@ -250,7 +268,9 @@ def judged_paper(
             finding = judged(claim, ours, follow, whole=is_whole)
         except MissingRow as error:
             key = "each" if claim.each else "rows"
-            raise ConfigError(f"{where}: {key}: {claim.table}: {error}") from None
+            raise ConfigError(
+                f"{where}: {key}: {claim.table}: {error}"
+            ) from None
         printed = Finding(NOT_RUN)
         if claim.table:
             exact = [*claim.exact, *printed_columns]
@@ -258,14 +278,17 @@ def judged_paper(
             printed = judged(own_claim, theirs, follow)
         if claim.kind == "sentence" and fails_authors(printed):
             text = (
-                "the authors' own numbers fail it; a range must allow what they print"
+                "the authors' own numbers fail it; a range must allow "
+                "what they print"
             )
             raise ConfigError(f"{where}: estimate: {text}: {printed.number}")
         if finding.verdict == CONTRADICTED and not claim.defence:
             text = "missing: nothing is contradicted before its authors' best answer"
             if is_whole:
                 raise ConfigError(f"{where}: defence: {text}")
-            finding = replace(finding, verdict=UNDECIDED, reason=f"defence: {text}")
+            finding = replace(
+                finding, verdict=UNDECIDED, reason=f"defence: {text}"
+            )
         yield row_of(paper.name, output, claim, finding, printed)
 
 
@@ -282,12 +305,18 @@ def fails_authors(printed: Finding) -> bool:
 
 
 def row_of(
-    paper: str, output: schema.Output, claim: Claim, finding: Finding, printed: Finding
+    paper: str,
+    output: schema.Output,
+    claim: Claim,
+    finding: Finding,
+    printed: Finding,
 ) -> texts.Row:
     """Row of a claim with its finding, and that of the authors' numbers."""
     number = finding.number
     reading = claim.read()[finding.shown]
-    row = {key: getattr(claim, key) for key in ("kind", "major", "note", "set")}
+    row = {
+        key: getattr(claim, key) for key in ("kind", "major", "note", "set")
+    }
     row |= {
         "paper": paper,
         "id": claim_id(paper, claim),
@@ -303,18 +332,27 @@ def row_of(
         "verdict": finding.verdict,
         "reason": reason(reading, finding),
         "missing": "; ".join(finding.missing),
-        "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
-        "cause": claims.CAUSES[claim.cause if finding.verdict != REPRODUCED else ""],
+        "authors": f"{printed.verdict}: {printed.number}"
+        if printed.number
+        else "",
+        "cause": claims.CAUSES[
+            claim.cause if finding.verdict != REPRODUCED else ""
+        ],
         "defence": answered(claim, finding),
         "misprint": claim.misprint,
     }
     if number is None:
         return row
-    row |= {"reproduced": number.value, "ci_low": number.low, "ci_high": number.high}
+    row |= {
+        "reproduced": number.value,
+        "ci_low": number.low,
+        "ci_high": number.high,
+    }
     if claim.kind != "cells":
         return row
     inside = [
-        verdict_of(reading, number) == REPRODUCED for number in finding.numbers.values()
+        verdict_of(reading, number) == REPRODUCED
+        for number in finding.numbers.values()
     ]
     cells = number.of or len(inside)
     many = round(number.value * number.of) if number.of else sum(inside)
@@ -327,7 +365,9 @@ def read_by(claim: Claim) -> list[str]:
     for reading in claim.read().values():
         nulls = [null for null in reading.nulls if isinstance(null, str)]
         names[reading.table] = None
-        for expression in filter(None, (reading.estimate, reading.only, *nulls)):
+        for expression in filter(
+            None, (reading.estimate, reading.only, *nulls)
+        ):
             reads = words.compiled(expression).reads
             names |= dict.fromkeys(table_name for _, table_name in reads)
     read = (name for name in names if name and name != words.PROOFS)
@@ -354,7 +394,11 @@ def answered(claim: Claim, finding: Finding) -> str:
     """What the authors may answer, and what becomes of it; empty without an answer."""
     if finding.answer is None:
         return ""
-    word = {CONTRADICTED: "fails too", REPRODUCED: "holds", IN_PART: "holds in part"}
+    word = {
+        CONTRADICTED: "fails too",
+        REPRODUCED: "holds",
+        IN_PART: "holds in part",
+    }
     outcome = word.get(finding.answer.verdict, str(finding.answer.verdict))
     number = f" ({finding.answer.number})" if finding.answer.number else ""
     return f"{claim.defence['statement']}: {outcome}{number}"
@@ -370,7 +414,11 @@ def accepted(claim: Claim) -> str:
         for key in claims.ENDS
         if math.isfinite(end := getattr(claim, key))
     ]
-    near = claim.tolerance if isinstance(claim.tolerance, list) else [claim.tolerance]
+    near = (
+        claim.tolerance
+        if isinstance(claim.tolerance, list)
+        else [claim.tolerance]
+    )
     wider = " to ".join(rounded(float(end)) for end in near if end is not None)
     share = {"all": "", "any": ", in one case or more"}.get(
         str(claim.required), f", in {claim.required} of the cases"
@@ -383,7 +431,9 @@ def reason(claim: Claim, finding: Finding) -> str:
     clauses = []
     if finding.readings:
         supporting = [
-            name for name, verdict in finding.readings.items() if verdict in SUPPORTED
+            name
+            for name, verdict in finding.readings.items()
+            if verdict in SUPPORTED
         ]
         listed = (
             f" ({few(supporting)})"
@@ -396,17 +446,23 @@ def reason(claim: Claim, finding: Finding) -> str:
         clauses.append(f"shown is {finding.shown}")
     reasons: dict[str, list[str]] = {}
     for name, why in finding.missing.items():
-        reasons.setdefault(why, []).append(f"({name})" if ", " in name else name)
+        reasons.setdefault(why, []).append(
+            f"({name})" if ", " in name else name
+        )
     for why, names in reasons.items():
         clauses.append(f"missing {few(names)}: {why}" if any(names) else why)
     if finding.number and finding.number.bare:
         clauses.append("no interval is known")
     clauses += _groups(claim, finding)
     if finding.left_out:
-        clauses.append(f"{finding.left_out} groups left out, where not {claim.only}")
+        clauses.append(
+            f"{finding.left_out} groups left out, where not {claim.only}"
+        )
     if finding.reason:
         holds = finding.verdict == UNINFORMATIVE and finding.numbers
-        clauses.append("it holds for this too: " * bool(holds) + finding.reason)
+        clauses.append(
+            "it holds for this too: " * bool(holds) + finding.reason
+        )
     return "; ".join(clauses)
 
 
@@ -424,7 +480,9 @@ def _groups(claim: Claim, finding: Finding) -> Iterator[str]:
         verdicts = [verdict_of(claim, number) for number in numbers.values()]
         counts = [f"{verdicts.count(REPRODUCED)} of {total} hold"]
         counts += [
-            f"{verdicts.count(v)} {v}" for v in (IN_PART, UNDECIDED) if v in verdicts
+            f"{verdicts.count(v)} {v}"
+            for v in (IN_PART, UNDECIDED)
+            if v in verdicts
         ]
         yield ", ".join(counts)
     worst = sorted(

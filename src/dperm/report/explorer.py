@@ -38,11 +38,20 @@ from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
 
-NUMBERS = ("x", "mean", "min", "max", "ci_low", "ci_high")  # columns of a figure
+NUMBERS = (
+    "x",
+    "mean",
+    "min",
+    "max",
+    "ci_low",
+    "ci_high",
+)  # columns of a figure
 CURVES_OF_CHART = 40  # a figure with more is shown as it is drawn
 PICTURE_WIDTH = 1400  # pixels of a picture inside the page
 POINTS_OF_CURVE = 40  # more points of a curve cannot be told apart on a screen
-WIDE_SCALE = 50.0  # largest over least value from which a scale is logarithmic at first
+WIDE_SCALE = (
+    50.0  # largest over least value from which a scale is logarithmic at first
+)
 CLAIM_COLUMNS = {  # of claims.csv: heading
     "paper": "paper",
     "place": "place",
@@ -89,23 +98,31 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     papers = texts.papers(config)
     papers_by_name = {paper.name: paper for paper in papers}
     figures: list[dict[str, Any]] = []
-    with debug_mode(False):  # Altair else checks every part of every chart, for minutes
+    with debug_mode(
+        False
+    ):  # Altair else checks every part of every chart, for minutes
         for place, row in enumerate(answers["every"], 1):
             log.info("%s, %d of %d", row["label"], place, len(papers))
             paper = papers_by_name[row["name"]]
-            figures += figures_of(paper, config.scale, output, claims, epsilons)
+            figures += figures_of(
+                paper, config.scale, output, claims, epsilons
+            )
     tables = {
         "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),
         "claims": table(folder / "claims.csv", CLAIM_COLUMNS),
     }
-    template = page.environment(folder / "report").get_template("explorer.html")
+    template = page.environment(folder / "report").get_template(
+        "explorer.html"
+    )
     html: str = template.render(
         **answers,
         is_alone=True,
         figures=figures,
         names={paper["name"]: paper["label"] for paper in answers["every"]},
         vega=vl_convert.javascript_bundle(None),  # type: ignore[arg-type]
-        table_script=generate_init_offline_itables_html(table_options.dt_bundle),
+        table_script=generate_init_offline_itables_html(
+            table_options.dt_bundle
+        ),
         tables=tables,
     )
     return html
@@ -162,10 +179,14 @@ def picture(path: Path) -> str:
         image.thumbnail((PICTURE_WIDTH, 10 * PICTURE_WIDTH))
         small = io.BytesIO()
         image.save(small, format="PNG", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}"
+    return (
+        f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}"
+    )
 
 
-def runs_of(paper: schema.Paper, scale: schema.Scale, product: schema.Product) -> int:
+def runs_of(
+    paper: schema.Paper, scale: schema.Scale, product: schema.Product
+) -> int:
     """How many runs a point of a figure is the mean of, at least."""
     if not product.sweeps:
         return scale.fresh or paper.fresh
@@ -176,7 +197,9 @@ def runs_of(paper: schema.Paper, scale: schema.Scale, product: schema.Product) -
     )
 
 
-def deciding(claims: pd.DataFrame, paper: str, name: str) -> list[dict[str, Any]]:
+def deciding(
+    claims: pd.DataFrame, paper: str, name: str
+) -> list[dict[str, Any]]:
     """The claims that name a figure, or are judged from its data, with verdicts."""
     rows = claims[claims["paper"] == paper].to_dict("records")
     return [row for row in rows if name in texts.figures(row)]
@@ -190,7 +213,9 @@ def proved_epsilons(folder: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str, Any]:
+def chart(
+    curves: pd.DataFrame, paper: str, told: Mapping[str, Any]
+) -> dict[str, Any]:
     """A Vega-Lite chart of a figure, one panel at a time.
 
     A box below hides or shows a curve, and a click on a name of the legend isolates
@@ -215,11 +240,17 @@ def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str
         name="panel",
         value=panels[0],
         bind=alt.binding_select(
-            options=panels, labels=[titles[name] for name in panels], name="panel "
+            options=panels,
+            labels=[titles[name] for name in panels],
+            name="panel ",
         ),
     )
     boxes = [
-        alt.param(name=f"curve{k}", value=True, bind=alt.binding_checkbox(name=method))
+        alt.param(
+            name=f"curve{k}",
+            value=True,
+            bind=alt.binding_checkbox(name=method),
+        )
         for k, method in enumerate(methods)
     ]
     shown = ", ".join(box.name for box in boxes)
@@ -230,12 +261,17 @@ def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str
     x_scale = _scale("x_scale", curves["x"])
     y_scale = _scale("y_scale", curves["mean"])
     alone = alt.selection_point(
-        name="alone", fields=["algorithm"], bind="legend", toggle="event.shiftKey"
+        name="alone",
+        fields=["algorithm"],
+        bind="legend",
+        toggle="event.shiftKey",
     )
     zoom = alt.selection_interval(name="zoom", bind="scales")
     rows = alt.InlineData(
         values=curves.to_csv(index=False),
-        format=alt.CsvDataFormat(type="csv", parse=dict.fromkeys(NUMBERS, "number")),
+        format=alt.CsvDataFormat(
+            type="csv", parse=dict.fromkeys(NUMBERS, "number")
+        ),
     )
     base = (
         alt.Chart(rows)
@@ -258,9 +294,13 @@ def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str
             color=_colours(methods),
         )
     )
-    y = alt.Y("Y:Q", title="mean of runs", axis=_axis("y_scale"), scale=_free())
+    y = alt.Y(
+        "Y:Q", title="mean of runs", axis=_axis("y_scale"), scale=_free()
+    )
     intervals = base.mark_area(opacity=0.18).encode(
-        y=alt.Y("low:Q", title="mean of runs", axis=_axis("y_scale"), scale=_free()),
+        y=alt.Y(
+            "low:Q", title="mean of runs", axis=_axis("y_scale"), scale=_free()
+        ),
         y2="high:Q",
     )
     lines = base.mark_line(strokeWidth=1.8).encode(y=y, order="x:Q")
@@ -275,7 +315,9 @@ def chart(curves: pd.DataFrame, paper: str, told: Mapping[str, Any]) -> dict[str
             alt.Tooltip("min:Q", title="least run", format=".4~g"),
             alt.Tooltip("max:Q", title="largest run", format=".4~g"),
             alt.Tooltip("runs:Q", title="runs, at least"),
-            alt.Tooltip("proved:N", title="proved epsilon of noise for epsilon 1"),
+            alt.Tooltip(
+                "proved:N", title="proved epsilon of noise for epsilon 1"
+            ),
             alt.Tooltip("decides:N", title="decides"),
         ],
     )
@@ -296,7 +338,8 @@ def _listed(
 ) -> str:
     """The expression of the proved epsilon of a curve, or of its method."""
     ranges = [
-        epsilons.get((paper, name.split(", ")[0]), "not shown") for name in methods
+        epsilons.get((paper, name.split(", ")[0]), "not shown")
+        for name in methods
     ]
     return f"{json.dumps(ranges)}[indexof({json.dumps(methods)}, datum.algorithm)]"
 
@@ -315,9 +358,13 @@ def _colours(methods: list[str]) -> alt.Color:
     heads = {name: name.rpartition(", ")[0] for name in methods}
     style_of = styles.styles_of(methods)
     style_of |= styles.styles_of({*heads.values()} & styles.METHODS.keys())
-    looked = [style_of.get(heads[name], style_of[name])["color"] for name in methods]
+    looked = [
+        style_of.get(heads[name], style_of[name])["color"] for name in methods
+    ]
     scale = alt.Scale(domain=methods, range=looked)
-    legend = alt.Legend(orient="bottom", columns=2, labelLimit=240, symbolOpacity=1)
+    legend = alt.Legend(
+        orient="bottom", columns=2, labelLimit=240, symbolOpacity=1
+    )
     return alt.Color("algorithm:N", title="", scale=scale, legend=legend)
 
 
@@ -325,7 +372,9 @@ def thinned(curves: pd.DataFrame) -> pd.DataFrame:
     """The curves with at most ``POINTS_OF_CURVE`` points, ends included, each."""
     kept_rows = []
     for _, curve in curves.groupby(["panel", "algorithm"], sort=False):
-        places = np.linspace(0, len(curve) - 1, min(len(curve), POINTS_OF_CURVE))
+        places = np.linspace(
+            0, len(curve) - 1, min(len(curve), POINTS_OF_CURVE)
+        )
         kept_rows.append(curve.iloc[np.unique(places.round().astype(int))])
     curves = pd.concat(kept_rows)[["panel", "algorithm", *NUMBERS]]
     for column in NUMBERS:
@@ -336,7 +385,9 @@ def thinned(curves: pd.DataFrame) -> pd.DataFrame:
 def _scale(name: str, numbers: pd.Series) -> alt.Parameter:
     """The choice between a linear and a logarithmic scale."""
     positive = numbers[numbers > 0]
-    is_wide = len(positive) > 0 and positive.max() > WIDE_SCALE * positive.min()
+    is_wide = (
+        len(positive) > 0 and positive.max() > WIDE_SCALE * positive.min()
+    )
     start = "logarithmic" if is_wide else "linear"
     label = f"{name.removesuffix('_scale')} "
     choice = alt.binding_radio(options=["linear", "logarithmic"], name=label)
@@ -356,7 +407,9 @@ def _scaled(column: str, scale: str, floor: float) -> str:
 def _axis(scale: str) -> alt.Axis:
     """An axis whose numbers are those of the data, and round, on either scale."""
     is_log = f"{scale} === 'logarithmic'"
-    places = [round(math.log10(m) + k, 4) for k in range(-12, 13) for m in (1, 2, 5)]
+    places = [
+        round(math.log10(m) + k, 4) for k in range(-12, 13) for m in (1, 2, 5)
+    ]
     return alt.Axis(
         labelExpr=f"{is_log} ? format(pow(10, datum.value), '.1~g') : datum.label",
         values=alt.expr(f"{is_log} ? {places} : null"),
@@ -376,7 +429,9 @@ def table(path: Path, headings: Mapping[str, str]) -> str:
     """A table of a CSV file to sort, filter, search and export; "" without the file."""
     if not path.is_file():
         return ""
-    labels = {name: configuration.paper_label(name) for name in available("paper")}
+    labels = {
+        name: configuration.paper_label(name) for name in available("paper")
+    }
     rows = pd.read_csv(path).replace({"paper": labels})
     columns = [column for column in headings if column in rows]
     rows = rows[columns].rename(columns=dict(headings))

@@ -33,7 +33,14 @@ from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
 
-SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
+SHADES = (
+    "yes",
+    "caveat",
+    "open",
+    "open",
+    "no",
+    "apart",
+)  # classes of the verdicts
 CLASSES = dict(zip(VERDICTS, SHADES, strict=True))
 EPSILONS_LABEL = (
     "Proved bounds of epsilon of noise published for epsilon = 1, by method"
@@ -53,14 +60,18 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     )
 
 
-def answers(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.Row:
+def answers(
+    config: schema.Config, claims: pd.DataFrame, folder: Path
+) -> texts.Row:
     """Values of the first screens, by their names in the templates."""
     scale = config.scale
     all_papers = [
         _paper(paper, scale, config.output, claims, folder)
         for paper in texts.papers(config)
     ]
-    all_papers.sort(key=lambda paper: not paper["counted"])  # the arena comes last
+    all_papers.sort(
+        key=lambda paper: not paper["counted"]
+    )  # the arena comes last
     prices = true_epsilons(Path(config.output.results))
     picture = ""
     if len(prices):
@@ -68,7 +79,9 @@ def answers(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.
     return {
         "papers": [paper for paper in all_papers if paper["counted"]],
         "every": all_papers,
-        "arena": next((paper for paper in all_papers if paper["name"] == ARENA), None),
+        "arena": next(
+            (paper for paper in all_papers if paper["name"] == ARENA), None
+        ),
         "epsilons": epsilons_in_words(prices),
         "epsilons_picture": picture,
         "scale": scale.name,
@@ -83,9 +96,13 @@ def environment(folder: Path) -> Environment:
     environment = texts.environment()
     environment.filters |= {
         "short": short,
-        "plainly": lambda text: re.sub(r"[$\\{}]", "", text),  # without marks of LaTeX
+        "plainly": lambda text: re.sub(
+            r"[$\\{}]", "", text
+        ),  # without marks of LaTeX
         "path": Path,
-        "titled": lambda name: configuration.read("problem", name).title or name,
+        "titled": lambda name: (
+            configuration.read("problem", name).title or name
+        ),
         "link": functools.partial(link, folder=folder),
     }
     return environment
@@ -113,7 +130,12 @@ def _paper(
         "reference": paper.reference,
         "rows": rows,
         "claims": [
-            row | {"figures": [f"{paper.name}-{name}" for name in texts.figures(row)]}
+            row
+            | {
+                "figures": [
+                    f"{paper.name}-{name}" for name in texts.figures(row)
+                ]
+            }
             for row in texts.majors(rows)
         ],
         "counted": texts.counted(rows),
@@ -122,12 +144,16 @@ def _paper(
         "figures": list(drawn(paper, scale, output, folder)),
         "bottom": texts.bottom(paper.name, claims),
         "report": texts.REPORTS / f"{paper.name}.md",
-        "noise": results_folder / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
+        "noise": results_folder
+        / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
     }
 
 
 def drawn(
-    paper: schema.Paper, scale: schema.Scale, output: schema.Output, folder: Path
+    paper: schema.Paper,
+    scale: schema.Scale,
+    output: schema.Output,
+    folder: Path,
 ) -> Iterator[texts.Row]:
     """Yield the drawn figures of a paper, with links relative to ``folder``.
 
@@ -138,7 +164,8 @@ def drawn(
     for name, product in paper.figures.items():
         stem = Path(output.figures, paper.name, name)
         png, csv = (
-            link(stem.with_suffix(f".{ending}"), folder) for ending in ("png", "csv")
+            link(stem.with_suffix(f".{ending}"), folder)
+            for ending in ("png", "csv")
         )
         if png and csv:
             file = Path("figures", small, paper.name, f"{name}.png").as_posix()
@@ -169,6 +196,10 @@ def leaders(folder: Path) -> list[texts.Row]:
     leader_rows = []
     for cell, rows in groups(board, ["problem", "epsilon"]):
         leader = rows.iloc[0].to_dict()
-        level = rows.loc[rows["ci_low"] <= leader["ci_high"], "algorithm"].iloc[1:]
-        leader_rows.append(leader | cell | {"level": level.tolist(), "of": len(rows)})
+        level = rows.loc[
+            rows["ci_low"] <= leader["ci_high"], "algorithm"
+        ].iloc[1:]
+        leader_rows.append(
+            leader | cell | {"level": level.tolist(), "of": len(rows)}
+        )
     return leader_rows

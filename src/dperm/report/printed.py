@@ -75,8 +75,16 @@ def pairs(
 
     Raises ConfigError if the table lacks a column that the paper's YAML names.
     """
-    key = f"conf/{group_file('paper', paper)}: printed_numbers of {source.table}"
-    columns = (source.printed, source.ours, source.low, source.high, *source.rows)
+    key = (
+        f"conf/{group_file('paper', paper)}: printed_numbers of {source.table}"
+    )
+    columns = (
+        source.printed,
+        source.ours,
+        source.low,
+        source.high,
+        *source.rows,
+    )
     for column in filter(None, columns):
         one_of(key, column, table.columns)
     table = where(table, **source.rows)
@@ -120,7 +128,9 @@ def printed_picture(table: pd.DataFrame, note: str = "") -> plt.Figure:
             shown[["printed", "ours"]].max().max() * 2,
         ]
     )
-    axes.plot(ends, ends, color="0.3", linewidth=1, zorder=1, label="found = printed")
+    axes.plot(
+        ends, ends, color="0.3", linewidth=1, zorder=1, label="found = printed"
+    )
     for what, (colour, marker) in MARKS.items():
         rows = shown[shown["what"] == what]
         if rows.empty:
@@ -157,11 +167,15 @@ def message(table: pd.DataFrame) -> str:
 
 
 def draw_printed(
-    papers: Sequence[schema.Paper], output: schema.Output, formats: Sequence[str]
+    papers: Sequence[schema.Paper],
+    output: schema.Output,
+    formats: Sequence[str],
 ) -> list[Path]:
     """Write ``figures/printed.png`` and its numbers as CSV; nothing without tables."""
     table = numbers(papers, Path(output.results))
     if table.empty:
         return []
     stem = Path(output.figures, "printed")
-    return drawing.save(printed_picture(table, readings(papers)), table, stem, formats)
+    return drawing.save(
+        printed_picture(table, readings(papers)), table, stem, formats
+    )

@@ -65,7 +65,9 @@ def judged(folder: Path) -> pd.DataFrame:
 
 def complete(data: pd.DataFrame) -> pd.DataFrame:
     """Make empty cells of texts empty strings."""
-    return data.fillna(dict.fromkeys(TEXTS, "")).astype(dict.fromkeys(TEXTS, str))
+    return data.fillna(dict.fromkeys(TEXTS, "")).astype(
+        dict.fromkeys(TEXTS, str)
+    )
 
 
 # --- a claim in words -----------------------------------------------------------------
@@ -131,7 +133,9 @@ def misprints(data: pd.DataFrame) -> int:
 
 def parts(data: pd.DataFrame) -> str:
     """The counts of experiments, theorems and privacy apart, then the misprints."""
-    clauses = [f"{name}: {score(rows)}" for name, rows in by_kind(data).items()]
+    clauses = [
+        f"{name}: {score(rows)}" for name, rows in by_kind(data).items()
+    ]
     slips = misprints(data)
     if slips:
         clauses.append(f"{slips} misprint{'s' * (slips > 1)}")
@@ -181,7 +185,11 @@ def stated(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def bottom(paper: str, claims: pd.DataFrame) -> str:
     """The bottom line of a paper's report if its claims confirm it, else the count."""
     path = REPORTS / f"{paper}.md"
-    line = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
+    line = (
+        _BOTTOM.search(path.read_text(encoding="utf-8"))
+        if path.is_file()
+        else None
+    )
     line_text = " ".join(line[1].split()) if line else ""
     rows = claims[claims["paper"] == paper]
     verdicts = {row["name"]: row["verdict"] for row in majors(rows)}
@@ -189,7 +197,9 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     for names, verdict in _CITED.findall(line_text):
         cited += [(name, verdict) for name in names.split(", ")]
     if cited and all(verdicts.get(name) == verdict for name, verdict in cited):
-        return _CITED.sub(r"\2", line_text)  # a name such as C1 says nothing alone
+        return _CITED.sub(
+            r"\2", line_text
+        )  # a name such as C1 says nothing alone
     return f"Of its statements, {score(rows)}."
 
 
@@ -220,7 +230,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters |= {"number": found, "cell": cell, "files": files}
-    templates.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
+    templates.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[
+        0
+    ]
     templates.filters |= {"marks": marks, "sentence": first_sentence}
     templates.filters["named"] = configuration.paper_label
     templates.filters |= {"statement": statement, "quantity": quantity}
@@ -265,12 +277,16 @@ def readme(config: schema.Config) -> list[Path]:
     for path in existing:
         store.write_text(path, filled(path, *pages[path]))
         log.info("%s", path)
-    sections = configuration.papers(available("paper"), config.scale, config.overrides)
+    sections = configuration.papers(
+        available("paper"), config.scale, config.overrides
+    )
     printed = draw_printed(sections, config.output, config.formats)
     return [*existing, *draw_epsilons(config.output, config.formats), *printed]
 
 
-def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:
+def blocks(
+    config: schema.Config, claims: pd.DataFrame
+) -> dict[Path, tuple[str, str]]:
     """The pages with a block of ours: its name and its text."""
     pages = {
         README: ("scorecard", front(config.output, claims)),
@@ -295,7 +311,9 @@ def filled(path: Path, name: str, content: str) -> str:
         re.findall(rf"(?m)^.*{word}.*$", text) for word in (begin, end)
     )
     if len(begin_marks) != 1 or len(end_marks) != 1:
-        raise ConfigError(f"{path}: expected the lines {begin!r} and {end!r}, once")
+        raise ConfigError(
+            f"{path}: expected the lines {begin!r} and {end!r}, once"
+        )
     before = text.split(begin_marks[0])[0]
     after = text.split(end_marks[0])[1]
     between = f"{begin_marks[0]}\n\n{content}\n\n{end_marks[0]}"
@@ -312,16 +330,22 @@ def front(output: schema.Output, claims: pd.DataFrame) -> str:
     return made("scorecard", papers=lines, folder=folder)
 
 
-def block(paper: schema.Paper, output: schema.Output, claims: pd.DataFrame) -> str:
+def block(
+    paper: schema.Paper, output: schema.Output, claims: pd.DataFrame
+) -> str:
     """The text on claims in a paper's report."""
     folder = Path(output.results)
     run = store.known_json(folder / "manifest.json") or {}
     rows = stated(claims)[paper.name]
     listed = [(row, _links(paper, output, row)) for row in majors(rows)]
-    return made("paper", rows=rows, run=run, majors=listed, folder=folder.as_posix())
+    return made(
+        "paper", rows=rows, run=run, majors=listed, folder=folder.as_posix()
+    )
 
 
-def _links(paper: schema.Paper, output: schema.Output, row: Row) -> dict[str, str]:
+def _links(
+    paper: schema.Paper, output: schema.Output, row: Row
+) -> dict[str, str]:
     """Pictures of a claim, then its tables: paths from a report, by file name."""
     drawn = (name for name in figures(row) if name in paper.figures)
     folder = Path(output.figures, paper.name)
@@ -350,9 +374,12 @@ def markdown(claims_table: pd.DataFrame) -> str:
     listed = []
     for paper, group in claims_table.groupby("paper", sort=False):
         names = {row["id"]: row["name"] for row in majors(group)}
-        rows = group.assign(name=group["id"].map(names).fillna("")).to_dict("records")
+        rows = group.assign(name=group["id"].map(names).fillna("")).to_dict(
+            "records"
+        )
         rows.sort(key=lambda row: (not row["major"], order.index(row["kind"])))
         listed.append((paper, rows))
     return (
-        made("claims", kinds=KINDS, stated=stated(claims_table), papers=listed) + "\n"
+        made("claims", kinds=KINDS, stated=stated(claims_table), papers=listed)
+        + "\n"
     )

@@ -57,7 +57,9 @@ def true_epsilons(folder: Path) -> pd.DataFrame:
         A paper without its table has no row, and variants with the same noise share
         one.
     """
-    rows = chain.from_iterable(_epsilons(folder, paper) for paper in NOISE_TABLES)
+    rows = chain.from_iterable(
+        _epsilons(folder, paper) for paper in NOISE_TABLES
+    )
     table = pd.DataFrame(rows, columns=EPSILON_COLUMNS)
     return table.drop_duplicates(["paper", "least", "most", "settings"])
 
@@ -67,11 +69,17 @@ def _epsilons(folder: Path, paper: str) -> Iterator[tuple[object, ...]]:
     if not path.is_file():
         return
     table = pd.read_csv(path)
-    table = table.rename(columns={"method": "algorithm", "target_epsilon": "epsilon"})
+    table = table.rename(
+        columns={"method": "algorithm", "target_epsilon": "epsilon"}
+    )
     table = table[table["epsilon"] == TARGET]
     if "update" in table:  # DP-BCFW: as printed, not our corrected forms
-        table = table[(table["update"] == "published") & (table["noise"] != "tight")]
-        table = table[table["algorithm"] != "dp_fw"]  # its noise is our own choice
+        table = table[
+            (table["update"] == "published") & (table["noise"] != "tight")
+        ]
+        table = table[
+            table["algorithm"] != "dp_fw"
+        ]  # its noise is our own choice
     if "algorithm" not in table:
         table = table.assign(algorithm="DP-SkGD")
     for name, group in table.groupby("algorithm", sort=False):
@@ -81,7 +89,14 @@ def _epsilons(folder: Path, paper: str) -> Iterator[tuple[object, ...]]:
         ends = bounded["true_epsilon"].agg(["min", "max"]) / TARGET
         lower_bounds = group.get("epsilon_low", pd.Series(np.nan, group.index))
         lower = lower_bounds.replace(0.0, np.nan).agg(["min", "max"]) / TARGET
-        yield paper, method, *ends, *lower, len(group) - len(bounded), len(group)
+        yield (
+            paper,
+            method,
+            *ends,
+            *lower,
+            len(group) - len(bounded),
+            len(group),
+        )
 
 
 def answers(table: pd.DataFrame) -> pd.Series:
@@ -120,7 +135,9 @@ def epsilons_picture(table: pd.DataFrame) -> plt.Figure:
             high = row.proved
         bar_start = min(low, high / 1.15)  # wide enough to be seen
         shade = SHADES[row.answer]
-        axes.barh(place, high - bar_start, left=bar_start, height=0.5, color=shade)
+        axes.barh(
+            place, high - bar_start, left=bar_start, height=0.5, color=shade
+        )
         is_far = low > FAR
         axes.annotate(
             _end(row),
@@ -165,7 +182,9 @@ def _method(row: Any) -> str:
 
 def _highest(rows: Iterable[Any]) -> float:
     """The end of the longest bar."""
-    return max(row.proved if row.answer == BROKEN else row.most for row in rows)
+    return max(
+        row.proved if row.answer == BROKEN else row.most for row in rows
+    )
 
 
 def _place_of_target(ends: tuple[float, float]) -> float:
@@ -177,7 +196,9 @@ def _place_of_target(ends: tuple[float, float]) -> float:
 def _end(row: Any) -> str:
     """The end of a bar in words: what it costs at most, or at least."""
     if row.answer == BROKEN:
-        return f"at least {_rounded(row.proved_least)} to {_rounded(row.proved)}"
+        return (
+            f"at least {_rounded(row.proved_least)} to {_rounded(row.proved)}"
+        )
     if row.unbounded:
         return (
             f"at most {_rounded(row.most)}; "
@@ -222,7 +243,8 @@ def epsilons_in_words(table: pd.DataFrame) -> list[str]:
     sentences = [f"{message(table)}."] if len(table) else []
     for head, rows in heads.items():
         methods = [
-            f"{_method(row)} ({_label(row)})" for row in table[rows].itertuples()
+            f"{_method(row)} ({_label(row)})"
+            for row in table[rows].itertuples()
         ]
         sentences += [f"{head}: {', '.join(methods)}."] if methods else []
     return sentences

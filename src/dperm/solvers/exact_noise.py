@@ -58,7 +58,9 @@ class Exact:
         p = len(value)
         rows, columns = np.triu_indices(p, 1)
         noisy = np.diag(_noised(np.diag(value) / h, wide))
-        noisy[rows, columns] = _noised(value[rows, columns] / h, wide / math.sqrt(2))
+        noisy[rows, columns] = _noised(
+            value[rows, columns] / h, wide / math.sqrt(2)
+        )
         noisy[columns, rows] = noisy[rows, columns]
         return h * noisy[None]
 
@@ -68,7 +70,9 @@ def step(scale: float) -> float:
     return 2.0 ** (math.frexp(scale)[1] - 1 - BITS)
 
 
-def widened(scale: float, sensitivity: float, error: float, entries: int) -> float:
+def widened(
+    scale: float, sensitivity: float, error: float, entries: int
+) -> float:
     """The larger scale that also hides rounding and the error of doubles."""
     moved = 2 * error + math.sqrt(entries) * step(scale)
     return scale * (1 + moved / sensitivity) * (1 + SCALE_MARGIN)
@@ -76,7 +80,9 @@ def widened(scale: float, sensitivity: float, error: float, entries: int) -> flo
 
 def slack(numbers: int, epsilon: float) -> float:
     """Part of delta that discrete numbers cost in place of continuous ones."""
-    return (1 + math.exp(min(epsilon, 700.0))) * numbers * 2.0 ** (-2 * BITS - 2)
+    return (
+        (1 + math.exp(min(epsilon, 700.0))) * numbers * 2.0 ** (-2 * BITS - 2)
+    )
 
 
 def gamma(m: float) -> float:
@@ -97,7 +103,9 @@ def _noised(values: np.ndarray, scale: float) -> np.ndarray:
     integers = [int(number) for number in np.rint(values)]
     sums = [
         integer + z
-        for integer, z in zip(integers, drawn(scale, len(integers)), strict=True)
+        for integer, z in zip(
+            integers, drawn(scale, len(integers)), strict=True
+        )
     ]
     return np.array([float(integer) for integer in sums])
 
@@ -111,5 +119,7 @@ def drawn(scale: float, size: int) -> list[int]:
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     metric = dp.l2_distance(T="f64")
-    noise: list[int] = dp.m.make_gaussian(domain, metric, scale=scale)([0] * size)
+    noise: list[int] = dp.m.make_gaussian(domain, metric, scale=scale)(
+        [0] * size
+    )
     return noise

@@ -41,12 +41,18 @@ def typed(options: Any, setting: Mapping[str, Any]) -> None:
     """Refuse values of a setting that are of another type than the usual ones."""
     for key, option in setting.items():
         usual = getattr(options, key)
-        is_number = isinstance(usual, int | float) and not isinstance(usual, bool)
+        is_number = isinstance(usual, int | float) and not isinstance(
+            usual, bool
+        )
         if is_number:
             _check_number(key, option, isinstance(usual, int))
-        elif isinstance(usual, bool | str) and not isinstance(option, type(usual)):
+        elif isinstance(usual, bool | str) and not isinstance(
+            option, type(usual)
+        ):
             expected = "True or False" if isinstance(usual, bool) else "a name"
-            raise ValueError(f"options.{key}: expected {expected}, found {option!r}")
+            raise ValueError(
+                f"options.{key}: expected {expected}, found {option!r}"
+            )
 
 
 def is_whole(number: Any) -> bool:
@@ -57,7 +63,9 @@ def is_whole(number: Any) -> bool:
 def _number(options: Any, key: str) -> float:
     """The number of an option; whole where it counts, as its default does."""
     number = getattr(options, key)
-    counts = {field.name for field in fields(options) if field.type in (int, "int")}
+    counts = {
+        field.name for field in fields(options) if field.type in (int, "int")
+    }
     _check_number(key, number, key in counts)
     return float(number)
 
@@ -66,7 +74,9 @@ def _check_number(key: str, number: Any, is_count: bool) -> None:
     if isinstance(number, bool) or not isinstance(number, Real):
         raise ValueError(f"options.{key}: expected a number, found {number!r}")
     if is_count and not is_whole(number):
-        raise ValueError(f"options.{key}: expected a whole number, found {number!r}")
+        raise ValueError(
+            f"options.{key}: expected a whole number, found {number!r}"
+        )
 
 
 def _refuse(options: Any, key: str, expected: str) -> NoReturn:

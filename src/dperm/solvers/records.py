@@ -25,7 +25,9 @@ from dperm.numerics.kernels import njit
 from dperm.problems.cleaning import MAX_NORM, cleaned, lengths
 from dperm.problems.problem import Problem
 
-SPARSE_SHARE = 0.2  # share of non-zero entries below which rows are stored sparse
+SPARSE_SHARE = (
+    0.2  # share of non-zero entries below which rows are stored sparse
+)
 _BLOCK = 1024  # columns that are made dense at a time
 MANY_ROWS = 2**14  # rows of a Gram matrix that are weighted at a time
 ROUNDING = 1e-9  # relative excess over its bound that a contribution may have
@@ -116,7 +118,11 @@ class Records:
         For methods that read nothing else: there are no other rows afterwards.
         """
         key = ("clipped", radius)
-        if self.own and key not in self._kept and not sparse.issparse(self.rows):
+        if (
+            self.own
+            and key not in self._kept
+            and not sparse.issparse(self.rows)
+        ):
             rows = self.rows
             del self.rows
             self._kept[key] = contributions(
@@ -152,18 +158,26 @@ class Records:
         rows = self._some(chosen) if rows is None else rows
         with np.errstate(all="ignore"):
             if self.apart:  # all records
-                products = _products(*self.entries, u.ravel(), np.empty(self.n))
+                products = _products(
+                    *self.entries, u.ravel(), np.empty(self.n)
+                )
                 products = products.reshape(-1, *u.shape[1:])
             else:
                 products = rows @ u
             margins = products + self._offset(u)[chosen]
-        return self._within(margins, np.full(margins.size // len(margins), C), chosen)
+        return self._within(
+            margins, np.full(margins.size // len(margins), C), chosen
+        )
 
-    def _within(self, margins: np.ndarray, C: np.ndarray, chosen: Any) -> np.ndarray:
+    def _within(
+        self, margins: np.ndarray, C: np.ndarray, chosen: Any
+    ) -> np.ndarray:
         """Slopes at margins, clipped to C (L,), of some records."""
         slopes = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
         sizes = (self.norms[chosen], self.largest[chosen])
-        if not _clip(slopes.reshape(len(margins), -1), *sizes, C, STEEP, 1 + ROUNDING):
+        if not _clip(
+            slopes.reshape(len(margins), -1), *sizes, C, STEEP, 1 + ROUNDING
+        ):
             raise ContributionError
         return slopes.reshape(margins.shape)
 
@@ -200,7 +214,9 @@ class Records:
 
     def gradient_norms(self, u: np.ndarray) -> np.ndarray:
         """Norms of the records' gradients at u (p, L); (n, L), NaN if unknown."""
-        sizes: np.ndarray = np.abs(self.slopes(self.rows @ u + self._offset(u)))
+        sizes: np.ndarray = np.abs(
+            self.slopes(self.rows @ u + self._offset(u))
+        )
         return sizes * self.norms[:, None]
 
     def gram(self, radius: float) -> np.ndarray:
@@ -279,7 +295,9 @@ def _weighted(rows: Any, factors: np.ndarray) -> Any:
 def norms(rows: Any) -> np.ndarray:
     """Euclidean norms of the rows, (n,)."""
     if sparse.issparse(rows):
-        return lengths(rows, np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+        return lengths(
+            rows, np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        )
     return lengths(rows, np.einsum("ij,ij->i", rows, rows))
 
 
@@ -306,7 +324,9 @@ def _clip(slopes, norms, largest, bounds, most, margin):
     for i in range(slopes.shape[0]):
         for setting in range(slopes.shape[1]):
             steepest = bounds[setting] / norms[i]
-            slope = clamp(slopes[i, setting], steepest if steepest < most else most)
+            slope = clamp(
+                slopes[i, setting], steepest if steepest < most else most
+            )
             slopes[i, setting] = slope
             within &= abs(slope) * largest[i] <= bounds[setting] * margin
     return within
@@ -337,7 +357,9 @@ def relevance(records: Records, real: bool) -> np.ndarray:
     for start in range(0, p, _BLOCK):
         block = filled(records.rows[:, start : start + _BLOCK])
         if real:
-            sums = [_concordant(x, records.labels) / max(n - 1, 1) for x in block.T]
+            sums = [
+                _concordant(x, records.labels) / max(n - 1, 1) for x in block.T
+            ]
         else:
             ranks = stats.rankdata(np.abs(block), axis=0)
             sums = (np.sign(block) * ranks).sum(axis=0) / n
@@ -381,13 +403,18 @@ def _products(data, places, starts, u, out):
 
 
 def _norms_apart(
-    largest: np.ndarray, data: np.ndarray, places: np.ndarray, starts: np.ndarray
+    largest: np.ndarray,
+    data: np.ndarray,
+    places: np.ndarray,
+    starts: np.ndarray,
 ) -> np.ndarray:
     """Norms whose bits do not depend on a record's place, in units of its largest."""
     units = np.repeat(np.where(largest > 0, largest, 1.0), np.diff(starts))
     ones = np.ones(places.max(initial=0) + 1)
     squares = (data / units) ** 2
-    return largest * np.sqrt(_products(squares, places, starts, ones, 0 * largest))
+    return largest * np.sqrt(
+        _products(squares, places, starts, ones, 0 * largest)
+    )
 
 
 def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -399,7 +426,9 @@ def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.ascontiguousarray(rows).ravel(), places, np.arange(n + 1) * p
 
 
-def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool, own: bool) -> Any:
+def _scaled(
+    problem: Problem, S: np.ndarray | None, as_given: bool, own: bool
+) -> Any:
     """Rows over S, stored sparse if most entries are zero, unless ``as_given``.
 
     The choice would depend on all records. ``own`` lets them take the problem's place.
@@ -410,7 +439,9 @@ def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool, own: bool) -
     if filled and np.count_nonzero(rows) < SPARSE_SHARE * rows.size:
         rows = sparse.csr_array(rows)
     if sparse.issparse(rows):
-        return rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()
+        return (
+            rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()
+        )
     if S is None:
         return rows
     is_copy = not is_kept and rows is not problem.A
@@ -420,7 +451,9 @@ def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool, own: bool) -
 def _largest(rows: Any) -> np.ndarray:
     """The largest absolute entry of each row; shape (n,)."""
     if not sparse.issparse(rows):
-        return np.abs(np.maximum(rows.max(axis=1), -rows.min(axis=1)))  # no -0.0
+        return np.abs(
+            np.maximum(rows.max(axis=1), -rows.min(axis=1))
+        )  # no -0.0
     largest = np.zeros(rows.shape[0])
     filled = np.diff(rows.indptr) > 0
     if filled.any():

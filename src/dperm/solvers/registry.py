@@ -69,7 +69,9 @@ def family(module: ModuleType) -> str:
     declared = getattr(module, "FAMILY", "batched")
     if declared not in OFFERED:
         families = ", ".join(OFFERED)
-        raise ValueError(f"FAMILY: expected one of {families}, found {declared!r}")
+        raise ValueError(
+            f"FAMILY: expected one of {families}, found {declared!r}"
+        )
     return str(declared)
 
 
@@ -81,8 +83,12 @@ def load(algorithm: str) -> ModuleType:
     """
     if algorithm in _GIVEN:
         return _GIVEN[algorithm]
-    module = importlib.import_module(place("solvers", "algorithm", algorithm, PLACES))
-    sys.audit("dperm.lookup", module.__name__)  # what keys of results must hold
+    module = importlib.import_module(
+        place("solvers", "algorithm", algorithm, PLACES)
+    )
+    sys.audit(
+        "dperm.lookup", module.__name__
+    )  # what keys of results must hold
     check(algorithm, module)
     return module
 

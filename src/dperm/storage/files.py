@@ -63,7 +63,10 @@ def _tidy(path: Path) -> None:
             os.kill(int(owner), 0)  # does nothing to a process that runs
         except ProcessLookupError:
             beside.unlink(missing_ok=True)
-        except (ValueError, OSError):  # no process's file, or that of another user
+        except (
+            ValueError,
+            OSError,
+        ):  # no process's file, or that of another user
             continue
 
 
@@ -108,7 +111,10 @@ def read_table(path: Path) -> pd.DataFrame:
         raise FileNotFoundError(
             f"{path}: no such file; `dperm {path}` runs all that makes it"
         ) from error
-    except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # pyarrow's errors are of these kinds
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's: not permitted, a failing disk
         reason = " ".join(str(error).split())[:200]
@@ -166,7 +172,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(
-    path: Path, remedy: str = "delete it and run again", content_type: type = dict
+    path: Path,
+    remedy: str = "delete it and run again",
+    content_type: type = dict,
 ) -> Any:
     """Read a JSON file with a dictionary, or with a value of another ``content_type``.
 
@@ -233,7 +241,9 @@ def locked(folder: Path) -> Iterator[None]:
     path = folder / ".lock"
     lock = _taken(path)
     if lock is None:
-        log.warning("%s: waiting for another dperm process%s", folder, _who(path))
+        log.warning(
+            "%s: waiting for another dperm process%s", folder, _who(path)
+        )
         lock = _taken(path, timeout=-1)
     try:
         yield
@@ -310,9 +320,9 @@ class Parts:
         if not tables:
             return None
         rows = pd.concat(tables, ignore_index=True)
-        rows = rows[~rows.duplicated([*POINT, "replicate", "checkpoint"])].reset_index(
-            drop=True
-        )
+        rows = rows[
+            ~rows.duplicated([*POINT, "replicate", "checkpoint"])
+        ].reset_index(drop=True)
         return rows.assign(config_digest=str(key))
 
     def write(self, key: Key, rows: pd.DataFrame) -> None:
@@ -326,7 +336,10 @@ class Parts:
 
     def named(self) -> dict[str, Path]:
         """The files by their names; for a sweep, a point's key."""
-        return {path.stem: path for path in sorted(self.folder.glob("[!.]*.parquet"))}
+        return {
+            path.stem: path
+            for path in sorted(self.folder.glob("[!.]*.parquet"))
+        }
 
 
 # --- provenance ---------------------------------------------------------------------
@@ -341,11 +354,15 @@ def commit() -> str:
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False
+        )
         return done.stdout.strip()
 
     changed = git("status", "--porcelain", "--", "src", "conf")
-    return (git("rev-parse", "--short=12", "HEAD") or "none") + ("+" if changed else "")
+    return (git("rev-parse", "--short=12", "HEAD") or "none") + (
+        "+" if changed else ""
+    )
 
 
 @functools.cache

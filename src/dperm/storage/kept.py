@@ -34,11 +34,15 @@ class Kept:
         """Read the source of the function's module, which was just imported."""
         self.function = function
         source = Path(function.__code__.co_filename).read_bytes()
-        self.made_by = f"{sys.version}\n{function.__qualname__}\n".encode() + source
+        self.made_by = (
+            f"{sys.version}\n{function.__qualname__}\n".encode() + source
+        )
 
     def __call__(self, *arguments: Any) -> Any:
         """The answer, from the folder if it is there."""
-        name = hashlib.sha256(self.made_by + repr(arguments).encode()).hexdigest()
+        name = hashlib.sha256(
+            self.made_by + repr(arguments).encode()
+        ).hexdigest()
         folder = _folder()
         answer = folder and _read(folder / name)
         if answer is None:
@@ -61,7 +65,10 @@ def _folder() -> Path | None:
             files.sort(key=lambda path: path.stat().st_mtime)
             for path in files[: -MOST // 2]:
                 path.unlink()
-    except (OSError, RuntimeError):  # read-only, cleared by another, or without a home
+    except (
+        OSError,
+        RuntimeError,
+    ):  # read-only, cleared by another, or without a home
         return None
     return folder
 

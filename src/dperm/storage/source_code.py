@@ -34,7 +34,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import (
+    PackageNotFoundError,
+    packages_distributions,
+    version,
+)
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +55,9 @@ IN_KEYS = "nothing"  # keys come out of it
 SAID = re.compile(r'^IN_KEYS = "(\w+)"', re.MULTILINE)
 NOTHING = "nothing"  # it makes no numbers
 NAMES = "names"  # it serves many stages: only the names count that are reached
-SETTINGS = "settings"  # its functions are papers', and read settings by their names
+SETTINGS = (
+    "settings"  # its functions are papers', and read settings by their names
+)
 # Distributions that compute, store and summarise numbers anywhere.
 COUNTED = (
     "numpy",
@@ -111,7 +117,9 @@ OPENING = frozenset(
     )
 )
 # Folders beside a user's module that hold no source of numbers.
-ASIDE = frozenset(("conf", "results", "figures", "logs", "data", "build", "docs"))
+ASIDE = frozenset(
+    ("conf", "results", "figures", "logs", "data", "build", "docs")
+)
 MAX_FILES = 5000  # of a folder that counts as a whole
 READ = Kept(statements.read)  # a second of all that a run's keys take
 
@@ -196,7 +204,9 @@ def lines(*entries: str) -> dict[Path, set[int]]:
         is_whole = not name or is_outside(path)
         body = _module(module).body if is_whole else _reached(module, name)
         line_numbers = numbers_of.setdefault(path, set())
-        for first, last in chain.from_iterable(statement.lines for statement in body):
+        for first, last in chain.from_iterable(
+            statement.lines for statement in body
+        ):
             line_numbers.update(range(first, last + 1))
     return numbers_of
 
@@ -260,7 +270,13 @@ def _version(name: str) -> str:
 @functools.cache
 def _further(tops: frozenset[str]) -> dict[str, str]:
     """Versions of the other libraries among imported modules without a dot."""
-    counted = {*COUNTED, "dperm", "sklearn", "dp_accounting", *sys.stdlib_module_names}
+    counted = {
+        *COUNTED,
+        "dperm",
+        "sklearn",
+        "dp_accounting",
+        *sys.stdlib_module_names,
+    }
     packages = sorted(top for top in tops - counted if top and not is_own(top))
     return {top: _version(top) or _version_of(top) for top in packages}
 
@@ -270,7 +286,9 @@ def _version_of(top: str) -> str:
     """Versions of the distributions that provide a module, which takes a second."""
     if top in PROVIDERS or _spec(top) is None:
         return _version(PROVIDERS.get(top, top))
-    return ", ".join(map(_version, sorted({*packages_distributions().get(top, ())})))
+    return ", ".join(
+        map(_version, sorted({*packages_distributions().get(top, ())}))
+    )
 
 
 def forget() -> None:
@@ -278,7 +296,15 @@ def forget() -> None:
     stored: list[Any] = [
         *(digest, versions, functions, fields_read, own_words, words),
         *(_reached_code, _code, _reached, _module, _places, _said, _counts),
-        *(_spec, _path, _further, _version, _version_of, _beside, _named_files),
+        *(
+            _spec,
+            _path,
+            _further,
+            _version,
+            _version_of,
+            _beside,
+            _named_files,
+        ),
     ]
     for cached in stored:
         cached.cache_clear()
@@ -294,7 +320,9 @@ def functions(module: str) -> dict[str, ast.arguments]:
             body = ast.parse(path.read_text(encoding="utf-8")).body
     definitions = (node for node in body if isinstance(node, ast.FunctionDef))
     return {
-        node.name: node.args for node in definitions if not node.name.startswith("_")
+        node.name: node.args
+        for node in definitions
+        if not node.name.startswith("_")
     }
 
 
@@ -305,7 +333,9 @@ def _reached_code(entries: tuple[str, ...]) -> dict[str, Code]:
     tops = frozenset(("dperm", *names))
     reached: dict[str, Code] = {}
     todo = [*entries]
-    with unwatched:  # a job that reads its code for a key does not depend on it
+    with (
+        unwatched
+    ):  # a job that reads its code for a key does not depend on it
         while todo:
             reached_entry = todo.pop()
             if reached_entry not in reached:
@@ -319,7 +349,10 @@ def _reached_code(entries: tuple[str, ...]) -> dict[str, Code]:
 def _counts(entry: str, tops: frozenset[str]) -> bool:
     """Whether an entry point is own code and no plumbing."""
     module = entry.partition(":")[0]
-    if _said(module) == NOTHING or module.partition(".")[0] in sys.stdlib_module_names:
+    if (
+        _said(module) == NOTHING
+        or module.partition(".")[0] in sys.stdlib_module_names
+    ):
         return False
     return _path(module) is not None and (
         module.partition(".")[0] in tops or is_own(module)
@@ -329,7 +362,9 @@ def _counts(entry: str, tops: frozenset[str]) -> bool:
 def is_own(module: str) -> bool:
     """Whether a module is plain source on Python's path, and no installed library."""
     path = _path(module.partition(":")[0])
-    return path is not None and not {"site-packages", "dist-packages"} & {*path.parts}
+    return path is not None and not {"site-packages", "dist-packages"} & {
+        *path.parts
+    }
 
 
 def is_outside(path: Path | None) -> bool:
@@ -376,8 +411,12 @@ def _code(module: str, name: str = "") -> Code:
             counted = reached
     strings = _union(statement.strings for statement in counted)
     attributes = _union(statement.attributes for statement in counted)
-    named_files = {*chain.from_iterable(_named_files(path, word) for word in strings)}
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    named_files = {
+        *chain.from_iterable(_named_files(path, word) for word in strings)
+    }
+    package = (
+        module if path.name == "__init__.py" else module.rpartition(".")[0]
+    )
     uses = {*_uses(counted, package)}
     if outside and not {"site-packages", "dist-packages"} & {*path.parts}:
         uses |= {word for word in strings if is_beside(word)}
@@ -388,11 +427,15 @@ def _code(module: str, name: str = "") -> Code:
     for file in sorted(named_files):
         content.update(f"\n{file.name} ".encode() + _content(file))
     digest = content.hexdigest()
-    return Code(digest, strings, attributes, frozenset(uses), frozenset(named_files))
+    return Code(
+        digest, strings, attributes, frozenset(uses), frozenset(named_files)
+    )
 
 
 # What ``ast.dump`` writes before and after the statements of a module.
-_BEFORE, _AFTER = ast.dump(ast.Module([ast.Pass()], [])).split(ast.dump(ast.Pass()))
+_BEFORE, _AFTER = ast.dump(ast.Module([ast.Pass()], [])).split(
+    ast.dump(ast.Pass())
+)
 
 
 def _union(parts: Iterable[frozenset[str]]) -> frozenset[str]:
@@ -412,7 +455,9 @@ def is_beside(word: str) -> bool:
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", word):
         return False
     return (
-        word not in sys.stdlib_module_names and is_own(word) and is_outside(_path(word))
+        word not in sys.stdlib_module_names
+        and is_own(word)
+        and is_outside(_path(word))
     )
 
 
@@ -453,7 +498,9 @@ def _beside(folder: Path) -> set[Path]:
             if name not in ASIDE and not name.startswith((".", "__", "venv"))
         )
         paths = (Path(top, name) for name in names if not name.startswith("."))
-        neighbours |= {path for path in paths if path.suffix not in (".pyc", ".yaml")}
+        neighbours |= {
+            path for path in paths if path.suffix not in (".pyc", ".yaml")
+        }
         if len(neighbours) > MAX_FILES:
             raise UnfollowedError(
                 f"{folder}: a module here opens files by computed names, and has more "
@@ -477,7 +524,9 @@ def _module(module: str) -> Module:
     assert path is not None
     with unwatched, _naming(path):
         body, parts = READ(path.read_text(encoding="utf-8"), is_outside(path))
-    return Module([Statement(*row) for row in body], [Statement(*row) for row in parts])
+    return Module(
+        [Statement(*row) for row in body], [Statement(*row) for row in parts]
+    )
 
 
 @contextmanager
@@ -503,15 +552,22 @@ def _reached(module: str, name: str) -> list[Statement]:
     places_of = _places(module)
     if name not in places_of:
         raise UnknownNameError(f"{module}:{name}: no such name")
-    reached = {place for place, statement in enumerate(parts) if statement.acts}
-    todo = [name, *chain.from_iterable(parts[place].mentioned for place in reached)]
+    reached = {
+        place for place, statement in enumerate(parts) if statement.acts
+    }
+    todo = [
+        name,
+        *chain.from_iterable(parts[place].mentioned for place in reached),
+    ]
     while todo:
         for place in places_of.get(todo.pop(), ()):
             if place not in reached:
                 reached.add(place)
                 todo += parts[place].mentioned
     body = [parts[place] for place in sorted(reached)]
-    is_plain = all(REFLECTIVE.isdisjoint(statement.names) for statement in body)
+    is_plain = all(
+        REFLECTIVE.isdisjoint(statement.names) for statement in body
+    )
     return body if is_plain else _module(module).body
 
 
@@ -538,14 +594,20 @@ def _uses(counted: list[Statement], package: str) -> Iterator[str]:
     for row in chain.from_iterable(statement.imports for statement in counted):
         imported = Import(*row)
         names = (
-            None if imported.local in bare else attributes.get(imported.local, set())
+            None
+            if imported.local in bare
+            else attributes.get(imported.local, set())
         )
         if not imported.name:
             is_dotted = not imported.alias and "." in imported.module
-            yield from _of_module(imported.module, None if is_dotted else names)
+            yield from _of_module(
+                imported.module, None if is_dotted else names
+            )
             continue
         above = (
-            package.split(".")[: 1 - imported.level or None] if imported.level else []
+            package.split(".")[: 1 - imported.level or None]
+            if imported.level
+            else []
         )
         source_module = ".".join(
             [*above, *([imported.module] if imported.module else [])]
@@ -606,4 +668,6 @@ def _spec(module: str) -> ModuleSpec | None:
             return None
     above = _spec(package)
     folders = above.submodule_search_locations if above else None
-    return PathFinder.find_spec(module, folders) if folders is not None else None
+    return (
+        PathFinder.find_spec(module, folders) if folders is not None else None
+    )

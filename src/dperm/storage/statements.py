@@ -16,7 +16,9 @@ DOCUMENTED = frozenset(("__doc__", "getdoc", "getsource", "cleandoc"))
 PURE_LIBRARIES = frozenset(
     ("functools", "contextlib", "numba", "abc", "dataclasses", "pytest")
 )
-PURE = frozenset(("compiled", "njit", "jit", "vectorize", "cache", "lru_cache"))
+PURE = frozenset(
+    ("compiled", "njit", "jit", "vectorize", "cache", "lru_cache")
+)
 Row = tuple[Any, ...]  # what a statement holds, as Python stores it
 
 
@@ -41,13 +43,17 @@ class Statement(NamedTuple):
     strings: frozenset[str]
     names: frozenset[str]  #: and attributes, and what it imports
     attributes: frozenset[str]  #: each also with the name before it
-    read_of: dict[str, frozenset[str]]  #: names to the attributes that are read of them
+    read_of: dict[
+        str, frozenset[str]
+    ]  #: names to the attributes that are read of them
     bare: frozenset[str]  #: names of which more than an attribute is read
     imports: tuple[Row, ...]  #: fields of ``Import``
     bound: frozenset[str]  #: names that it binds or changes
     mentioned: frozenset[str]  #: names of the module that it mentions
     acts: bool  #: whether it does something to others when the module is imported
-    lines: tuple[tuple[int, int], ...]  #: the first and the last, of all its pieces
+    lines: tuple[
+        tuple[int, int], ...
+    ]  #: the first and the last, of all its pieces
 
 
 def read(text: str, is_outside: bool) -> tuple[list[Row], list[Row]]:
@@ -67,12 +73,16 @@ def read(text: str, is_outside: bool) -> tuple[list[Row], list[Row]]:
         inner_nodes = [*_parts(node)]
         is_several = len(inner_nodes) > 1
         separate += (
-            [_row(inner, used_by) for inner in inner_nodes] if is_several else [row]
+            [_row(inner, used_by) for inner in inner_nodes]
+            if is_several
+            else [row]
         )
     return body, separate
 
 
-def _row(node: ast.stmt, used_by: Mapping[tuple[str, int], frozenset[str]]) -> Row:
+def _row(
+    node: ast.stmt, used_by: Mapping[tuple[str, int], frozenset[str]]
+) -> Row:
     """The fields of a ``Statement``."""
     strings = set[str]()
     names = set[str]()
@@ -121,7 +131,12 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[Row]:
         if isinstance(node, ast.Import):
             yield (alias.name, "", alias.asname or "", 0)
         else:
-            yield (node.module or "", alias.name, alias.asname or "", node.level)
+            yield (
+                node.module or "",
+                alias.name,
+                alias.asname or "",
+                node.level,
+            )
 
 
 def _lines(node: Any) -> Iterator[tuple[int, int]]:
@@ -162,7 +177,9 @@ def _tree(text: str, is_outside: bool) -> ast.Module:
         if isinstance(node, _DOCUMENTED) and not is_read:
             is_first = ast.get_docstring(node, clean=False) is not None
             node.body = node.body[is_first:]
-        is_plain = isinstance(node, ast.FunctionDef) and not node.decorator_list
+        is_plain = (
+            isinstance(node, ast.FunctionDef) and not node.decorator_list
+        )
         if is_plain and not is_outside:
             _bare(node)
     return tree
@@ -192,7 +209,12 @@ def _arguments(signature: ast.arguments) -> list[ast.arg]:
         for argument in (signature.vararg, signature.kwarg)
         if argument is not None
     ]
-    return [*signature.posonlyargs, *signature.args, *signature.kwonlyargs, *starred]
+    return [
+        *signature.posonlyargs,
+        *signature.args,
+        *signature.kwonlyargs,
+        *starred,
+    ]
 
 
 def _globals(text: str) -> dict[tuple[str, int], frozenset[str]]:
@@ -218,7 +240,9 @@ def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
 def _acts(node: ast.stmt) -> bool:
     """Whether a statement does something to others when the module is imported."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return any(not _is_pure(decorator) for decorator in node.decorator_list)
+        return any(
+            not _is_pure(decorator) for decorator in node.decorator_list
+        )
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call)
     return isinstance(node, ast.For | ast.While | ast.With | ast.AugAssign)
@@ -230,7 +254,13 @@ def _is_pure(decorator: ast.expr) -> bool:
     if isinstance(function, ast.Attribute):
         library = function.value
         return isinstance(library, ast.Name) and library.id in PURE_LIBRARIES
-    pure_names = PURE | {"contextmanager", "dataclass", "final", "overload", "wraps"}
+    pure_names = PURE | {
+        "contextmanager",
+        "dataclass",
+        "final",
+        "overload",
+        "wraps",
+    }
     return isinstance(function, ast.Name) and function.id in pure_names
 
 
@@ -254,9 +284,15 @@ def _bound(node: ast.stmt) -> set[str]:
         return {_local(alias) for alias in node.names}
     inner = [*ast.walk(node)]
     defined = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
-    names = {inner_node.name for inner_node in inner if isinstance(inner_node, defined)}
+    names = {
+        inner_node.name
+        for inner_node in inner
+        if isinstance(inner_node, defined)
+    }
     names |= {
-        _local(inner_node) for inner_node in inner if isinstance(inner_node, ast.alias)
+        _local(inner_node)
+        for inner_node in inner
+        if isinstance(inner_node, ast.alias)
     }
     return names | _mentioned(node, {})
 

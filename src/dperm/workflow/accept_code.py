@@ -51,9 +51,13 @@ def accept_code(config: schema.Config) -> list[str]:
     accepted = []
     refused = []
     for (title, _), group in groups.items():
-        sample = random.Random(title).sample(group, min(REPLAYED_PARTS, len(group)))
+        sample = random.Random(title).sample(
+            group, min(REPLAYED_PARTS, len(group))
+        )
         try:
-            text = next((text for *_, differs in sample if (text := differs())), "")
+            text = next(
+                (text for *_, differs in sample if (text := differs())), ""
+            )
         except ValueError as error:  # a damaged part
             text = str(error)
         if text:
@@ -77,7 +81,9 @@ def _older(config: schema.Config) -> Iterator[Old]:
         if Parts(Path(config.output.results, config.paper.name, *run)).named():
             with suppress(UnavailableError):
                 run_config = plan.at_run(config, *run)
-                yield from _settings(load_job(run_config), plan.design(run_config))
+                yield from _settings(
+                    load_job(run_config), plan.design(run_config)
+                )
     for name in config.paper.sweeps:
         yield from _points(SweepRun(config, name))
 
@@ -85,15 +91,24 @@ def _older(config: schema.Config) -> Iterator[Old]:
 def _settings(job: SolverJob, design: plan.Design) -> Iterator[Old]:
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
     tasks = [*tuning.tuning_tasks(job, design)]
-    if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end
+    if (
+        job.folder / "tune.parquet"
+    ).is_file():  # of a run that was tuned to its end
         for replicates in tuning.rounds(design):
             tasks += tuning.fresh_tasks(job, design, replicates)
     tasks_by_identity = {part_key(job, task).identity: task for task in tasks}
     for name, path in Parts(job.folder).named().items():
         identity, code, points = name.split("-")
         if identity in tasks_by_identity and code != job.code.solver:
-            differs = partial(_settings_differ, job, tasks_by_identity[identity], path)
-            yield title, path, f"{identity}-{job.code.solver}-{points}", differs
+            differs = partial(
+                _settings_differ, job, tasks_by_identity[identity], path
+            )
+            yield (
+                title,
+                path,
+                f"{identity}-{job.code.solver}-{points}",
+                differs,
+            )
 
 
 def _settings_differ(job: SolverJob, task: Task, path: Path) -> str:
@@ -111,10 +126,19 @@ def _points(swept: SweepRun) -> Iterator[Old]:
         task = tasks.get(name.split("-")[0])
         if task is not None and str(task.key) not in paths:
             point = task.point
-            methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
-            suffix = "".join(f" {method}={point[method]}" for method in methods)
+            methods = [
+                k for k in sorted(point) if isinstance(point[k], str | bool)
+            ]
+            suffix = "".join(
+                f" {method}={point[method]}" for method in methods
+            )
             title = f"{swept.config.paper.name} sweep {swept.name}{suffix}"
-            yield title, path, str(task.key), partial(_point_differs, swept, task, path)
+            yield (
+                title,
+                path,
+                str(task.key),
+                partial(_point_differs, swept, task, path),
+            )
 
 
 def _point_differs(swept: SweepRun, task: SweepTask, path: Path) -> str:

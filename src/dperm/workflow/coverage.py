@@ -8,13 +8,24 @@ from typing import Any
 
 # Kinds of files and of what is in them, in the order of a summary.
 KINDS = (
-    *("files", "rows", "tables", "figures", "pictures", "verdicts", "pages", "audit"),
+    *(
+        "files",
+        "rows",
+        "tables",
+        "figures",
+        "pictures",
+        "verdicts",
+        "pages",
+        "audit",
+    ),
     *("data", "optima", "ledgers", "settings"),
 )
 CHECKED = "checked"  # read and compared with a digest or with another file
 REMADE = "made again"  # made from what it follows from, and compared
 ABSENT = "absent"
-UNCHECKABLE = "not checkable"  # what it follows from is not here, or takes hours
+UNCHECKABLE = (
+    "not checkable"  # what it follows from is not here, or takes hours
+)
 STATES = (CHECKED, REMADE, ABSENT, UNCHECKABLE)
 
 
@@ -40,7 +51,9 @@ class Coverage:
         """Count something absent, which is a fault unless a part was asked for."""
         self.count(kind, ABSENT)
         if not self.is_partial:
-            self.faults.append(f"{name} is missing: {cure}, or verify with --partial")
+            self.faults.append(
+                f"{name} is missing: {cure}, or verify with --partial"
+            )
 
     def by_kind(self) -> dict[str, dict[str, int]]:
         """The counts of every kind that there is something of."""

@@ -61,20 +61,26 @@ class Stage(NamedTuple):
 
     def patterns(self, results: str) -> list[str]:
         """Patterns of the outputs; ``results`` is a folder that ends in a slash."""
-        return [pattern.replace("{results}", results) for pattern in self.outputs]
+        return [
+            pattern.replace("{results}", results) for pattern in self.outputs
+        ]
 
 
 RUN = "{results}{paper}/{problem}/{solver}"
 STAGES = {
     "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30),
     "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30),
-    "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30),
+    "optimum": Stage(
+        "{problem}", ("data/optimum/{problem}/optimum.json",), 30
+    ),
     "solve": Stage(
         "{paper}/{problem}/{solver}",
         (f"{RUN}/tune.parquet", f"{RUN}/evaluate.parquet"),
         20,
     ),
-    "sweep": Stage("{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10),
+    "sweep": Stage(
+        "{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10
+    ),
     "timing": Stage("{paper}", ("{results}{paper}/timing.parquet",), 40),
     "draw": Stage("{paper}/{product}"),
     "complete": Stage("{paper}", ("{results}{paper}/complete.txt",)),
@@ -91,10 +97,18 @@ class Job:
     inputs: list[str]
     outputs: list[str]
     key: str  #: digest of its settings and code, and of the keys of what it reads
-    work: float = 0.0  #: of ``solve``, the passes over the data of all its settings
-    alone: bool = False  #: whether it is timed, and cores beside it are left idle
-    code: list[str] = field(default_factory=list)  #: entry points, as far as kept
-    spec: schema.Config = field(default_factory=schema.Config)  #: what it may read
+    work: float = (
+        0.0  #: of ``solve``, the passes over the data of all its settings
+    )
+    alone: bool = (
+        False  #: whether it is timed, and cores beside it are left idle
+    )
+    code: list[str] = field(
+        default_factory=list
+    )  #: entry points, as far as kept
+    spec: schema.Config = field(
+        default_factory=schema.Config
+    )  #: what it may read
     #: of ``draw``, the ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)
 
@@ -103,12 +117,18 @@ class Job:
 class Jobs:
     """Jobs of some papers at a scale."""
 
-    folder: str  #: of the scale, below results/ and figures/; empty at full scale
+    folder: (
+        str  #: of the scale, below results/ and figures/; empty at full scale
+    )
     papers: list[str] = field(default_factory=list)
     #: ``stage/name`` to its job; within a paper, jobs follow those they wait for
     jobs: dict[str, Job] = field(default_factory=dict)
-    makers: dict[str, Job] = field(default_factory=dict)  #: by the files they write
-    dataset_of: dict[str, str] = field(default_factory=dict)  #: problem to data set
+    makers: dict[str, Job] = field(
+        default_factory=dict
+    )  #: by the files they write
+    dataset_of: dict[str, str] = field(
+        default_factory=dict
+    )  #: problem to data set
     #: what jobs cost in an earlier run, by their names; no key depends on it
     costs: dict[str, dict[str, Any]] = field(default_factory=dict)
     cores: int = 1  #: of the run; no key depends on it
@@ -176,7 +196,9 @@ class Jobs:
         collection, name = product.split("/")
         folder = "figures" if collection == "figures" else "results"
         top = self.below(folder)
-        return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[collection]]
+        return [
+            f"{top}{paper}/{name}.{ending}" for ending in FORMATS[collection]
+        ]
 
     def targets(self) -> dict[str, list[str]]:
         """Files of the targets of a command line: every paper, and the audit."""
@@ -187,7 +209,9 @@ class Jobs:
         return {**files, "audit": self.files("audit", "epsilon")}
 
 
-def compose(papers: list[str], overrides: list[str], is_reported: bool = False) -> Jobs:
+def compose(
+    papers: list[str], overrides: list[str], is_reported: bool = False
+) -> Jobs:
     """All jobs of papers, after checks of the whole configuration.
 
     No other paper is read. Audit, claims and report are added only if these are all;
@@ -209,7 +233,9 @@ def compose(papers: list[str], overrides: list[str], is_reported: bool = False) 
 
 
 def assemble(
-    base: schema.Config, configs: list[schema.Config], is_reported: bool = False
+    base: schema.Config,
+    configs: list[schema.Config],
+    is_reported: bool = False,
 ) -> Jobs:
     """All jobs of configurations that differ in their papers; ``base`` has none.
 
@@ -222,7 +248,9 @@ def assemble(
     for config in configs:
         _add_paper(jobs, config)
         texts = _texts(config.paper, config.paper.claims or "")
-        texts += [scopes.everything(config.paper, config.scale, config.overrides)]
+        texts += [
+            scopes.everything(config.paper, config.scale, config.overrides)
+        ]
         proofs = makers.modules(config.paper.name, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
     is_whole = {*papers} == {*available("paper")}
@@ -329,7 +357,11 @@ def add_problem(
 
 def _numbers(settings: scopes.Settings) -> scopes.Settings:
     """Settings without those on which no number depends."""
-    return {path: setting for path, setting in settings.items() if setting is not None}
+    return {
+        path: setting
+        for path, setting in settings.items()
+        if setting is not None
+    }
 
 
 def _add_run(
@@ -378,7 +410,9 @@ def _add_run(
 def _of_run(paper: schema.Paper, solver: str) -> schema.Paper:
     """Of a paper, what a run of a solver may read."""
     runs = {solver: paper.runs[solver]}
-    return replace(paper, runs=runs, sweeps={}, figures={}, tables={}, published={})
+    return replace(
+        paper, runs=runs, sweeps={}, figures={}, tables={}, published={}
+    )
 
 
 def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
@@ -403,8 +437,14 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
     overrides = config.overrides
-    entry_points = scopes.sweeping(config.paper, name, overrides, solvers, SWEEPING)
-    depends_on = [scopes.swept(config, name), repr(points), code(*entry_points)]
+    entry_points = scopes.sweeping(
+        config.paper, name, overrides, solvers, SWEEPING
+    )
+    depends_on = [
+        scopes.swept(config, name),
+        repr(points),
+        code(*entry_points),
+    ]
     fields: dict[str, Any] = {
         "reads": reads,
         "alone": sweep.timed,
@@ -414,7 +454,9 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     jobs.add("sweep", paper, name, depends_on=depends_on, **fields)
 
 
-def _add_product(jobs: Jobs, config: schema.Config, collection: str, name: str) -> None:
+def _add_product(
+    jobs: Jobs, config: schema.Config, collection: str, name: str
+) -> None:
     """Add a figure or a table to the job that makes all others of the same files."""
     paper = config.paper
     product = f"{collection}/{name}"
@@ -423,7 +465,9 @@ def _add_product(jobs: Jobs, config: schema.Config, collection: str, name: str) 
     folder = Path(jobs.below("results"), paper.name)
     inputs = [path.as_posix() for path in makers.read_by(paper, folder, spec)]
     drawn = jobs.of_paper(paper.name, "draw")
-    job = next((earlier for earlier in drawn if earlier.inputs == inputs), None)
+    job = next(
+        (earlier for earlier in drawn if earlier.inputs == inputs), None
+    )
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
     keys = [jobs.makers[file].key for file in inputs]
@@ -447,7 +491,9 @@ def _texts(paper: schema.Paper, *more: str) -> list[Any]:
     """The paper's printed numbers, and more of its files."""
     files = filter(None, [*paper.published.values(), *more])
     paths = [paper_file(paper, file) for file in files]
-    return [path.read_text(encoding="utf-8") for path in paths if path is not None]
+    return [
+        path.read_text(encoding="utf-8") for path in paths if path is not None
+    ]
 
 
 # --- all papers -----------------------------------------------------------------------
@@ -465,7 +511,9 @@ def _add_report(
     depends_on.append(priced(*REPORTING))
     claims = jobs.add("claims", depends_on=depends_on, reads=rows, spec=base)
     read = [claims.outputs[0]]
-    if is_audited:  # the report of a small scale, or of some papers, has no audit
+    if (
+        is_audited
+    ):  # the report of a small scale, or of some papers, has no audit
         for audit_name in AUDITED:
             read += jobs.files("audit", audit_name)
     jobs.add("report", depends_on=depends_on, reads=read, spec=base)
@@ -479,7 +527,9 @@ def add_audits(jobs: Jobs, base: schema.Config) -> None:
         depends_on = [solver.algorithm, solver.options, base.seed, jobs.folder]
         depends_on.append(priced(*AUDITING, place(solver.algorithm)))
         spec = replace(base, solver=solver)
-        job = jobs.add("audit", f"solvers/{name}", depends_on=depends_on, spec=spec)
+        job = jobs.add(
+            "audit", f"solvers/{name}", depends_on=depends_on, spec=spec
+        )
         audits += job.outputs
     tables = []
     for paper in jobs.papers:
@@ -489,4 +539,6 @@ def add_audits(jobs: Jobs, base: schema.Config) -> None:
         depends_on = [priced(*entry_points), base.seed]
         spec = replace(base, product=audit_name)
         reads = inputs[audit_name]
-        jobs.add("audit", audit_name, depends_on=depends_on, reads=reads, spec=spec)
+        jobs.add(
+            "audit", audit_name, depends_on=depends_on, reads=reads, spec=spec
+        )

@@ -41,7 +41,9 @@ from dperm.storage.files import POINT
 RTOL = 2e-9  # relative difference that counts as rounding
 LEDGER = "ledger.json"
 AGAIN = "delete it and run again; finished settings are kept"
-REAL = dict.fromkeys(("passes", "step", "clip", "checkpoint"), float)  # may be whole
+REAL = dict.fromkeys(
+    ("passes", "step", "clip", "checkpoint"), float
+)  # may be whole
 KEY = "config_digest"  # its first half is of all settings, the second of the code
 
 
@@ -93,7 +95,9 @@ class _Run:
                 rows = rows[task.size :]
 
         tasks = list(tuning.tuning_tasks(self.job, self.design))
-        tables = tuning.two_stages(tasks, kept) if self.design.race else kept(tasks)
+        tables = (
+            tuning.two_stages(tasks, kept) if self.design.race else kept(tasks)
+        )
         return pd.concat(list(tables)).sort_values(IDENTITY)
 
     def evaluated(self, stored: pd.DataFrame) -> pd.DataFrame:
@@ -105,14 +109,18 @@ class _Run:
                 names = self.job.names._asdict()
                 return pd.DataFrame([{**names, "status": "diverged"}])
             if tables:
-                vague = tuning._vague(stored[stored["replicate"] < replicates.start])
+                vague = tuning._vague(
+                    stored[stored["replicate"] < replicates.start]
+                )
                 tasks = [task for task in tasks if tuning._pair(task) in vague]
             if not tasks:
                 break
             tables.append(self.of_tasks(tasks, stored).sort_values(IDENTITY))
         return pd.concat(tables)
 
-    def of_tasks(self, tasks: list[Task], stored: pd.DataFrame) -> pd.DataFrame:
+    def of_tasks(
+        self, tasks: list[Task], stored: pd.DataFrame
+    ) -> pd.DataFrame:
         """The rows of tasks, each in the order of its points, with what they measured.
 
         A row is a task's, with a replicate, a checkpoint and a point of it.
@@ -120,22 +128,36 @@ class _Run:
         described = pd.DataFrame([self.described(task) for task in tasks])
         places = []
         for number, task in enumerate(tasks):
-            counts = [count and self.job.steps(count) for count in task.observed]
+            counts = [
+                count and self.job.steps(count) for count in task.observed
+            ]
             by_steps = dict(zip(counts, task.observed, strict=True))
             points = [(point["step"], point["clip"]) for point in task.points]
             seeds = [(r, seed(self.job, task, r)) for r in task.replicates]
-            product = itertools.product([number], seeds, by_steps.values(), points)
-            places += [(n, *pair, count, *point) for n, pair, count, point in product]
+            product = itertools.product(
+                [number], seeds, by_steps.values(), points
+            )
+            places += [
+                (n, *pair, count, *point) for n, pair, count, point in product
+            ]
         columns = ["task", "replicate", "seed", "checkpoint", *POINT]
         rows = pd.DataFrame(places, columns=columns)
         rows = rows.join(described, "task").drop(columns="task").astype(REAL)
         size, *signs = SUPPORT
-        measured = stored[[*IDENTITY, "objective", "status", *signs]].astype(REAL)
-        rows = rows.merge(measured.drop_duplicates(IDENTITY), on=IDENTITY, how="left")
+        measured = stored[[*IDENTITY, "objective", "status", *signs]].astype(
+            REAL
+        )
+        rows = rows.merge(
+            measured.drop_duplicates(IDENTITY), on=IDENTITY, how="left"
+        )
         limit = rows.pop("stop_above") * self.start
-        is_stopped = (rows["status"] == STOPPED_EARLY) & (rows["objective"] > limit)
+        is_stopped = (rows["status"] == STOPPED_EARLY) & (
+            rows["objective"] > limit
+        )
         is_far = ~(rows["objective"] <= DIVERGED * self.start)
-        status = np.select([is_far, is_stopped], ["diverged", STOPPED_EARLY], "ok")
+        status = np.select(
+            [is_far, is_stopped], ["diverged", STOPPED_EARLY], "ok"
+        )
         return rows.assign(**{"status": status, size: rows[signs].sum(axis=1)})
 
     def described(self, task: Task) -> dict[str, Any]:
@@ -176,7 +198,9 @@ def of_sweep(sweep: SweepRun) -> Iterator[str]:
         {**tasks[point].point, **names, "replicate": tasks[point].replicate}
         for point in identities
     ]
-    is_even = identities.value_counts().nunique() == 1  # where rows may be equal
+    is_even = (
+        identities.value_counts().nunique() == 1
+    )  # where rows may be equal
     if not is_even and rows.astype(str).duplicated().any():
         yield f"{sweep.path} has a row twice: {AGAIN}"
     if text := _unlike(rows, pd.DataFrame(described)):
@@ -191,7 +215,9 @@ def of_timing(config: schema.Config, folder: Path) -> Iterator[str]:
     count = min(paper.clocked, config.scale.fresh or paper.fresh)
     for run, calibrations in makers.clocked(paper).items():
         ran = store.read_table(folder.joinpath(*run, "evaluate.parquet"))
-        is_timed = ran["calibration"].isin(calibrations) & (ran["replicate"] < count)
+        is_timed = ran["calibration"].isin(calibrations) & (
+            ran["replicate"] < count
+        )
         tables.append(ran[is_timed])
     planned = pd.concat(tables[1:] or tables).drop(columns=PROVENANCE)
     keys = ["problem", "solver", *IDENTITY]
@@ -218,7 +244,9 @@ def _unlike(
             ours = ours.str.partition("-")[0]
         is_same = (ours == theirs) | (ours.isna() & theirs.isna())
         if pd.api.types.is_float_dtype(theirs):
-            is_same |= np.isclose(ours.astype(float), theirs, rtol=RTOL, atol=0.0)
+            is_same |= np.isclose(
+                ours.astype(float), theirs, rtol=RTOL, atol=0.0
+            )
         if not is_same.all():
             row = is_same.idxmin()
             return f"{column} is {ours[row]}, where a run leaves {theirs[row]}"

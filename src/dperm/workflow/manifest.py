@@ -33,7 +33,13 @@ log = logging.getLogger(__name__)
 TOPS = ("results", "figures")
 NAME = "manifest.json"
 SECONDS = ("wall_seconds", "cpu_seconds")
-TRACKED = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
+TRACKED = (
+    ".csv",
+    ".html",
+    ".md",
+    ".png",
+    ".txt",
+)  # what Git holds; rows it does not
 LEFT_OUT = ("explorer.html",)  # made anew by `dperm report`, too large for Git
 COUNTED = ("solve/", "sweep/", "timing/")  # jobs of a scale that take time
 CURE = "`git checkout` it, or delete it and run `dperm all`"
@@ -128,7 +134,9 @@ def note(folder: Path, written: Iterable[Path]) -> None:
     try:
         with store.locked(folder):
             record = read(folder) or {}
-            digests = {name: store.file_digest(path) for name, path in paths.items()}
+            digests = {
+                name: store.file_digest(path) for name, path in paths.items()
+            }
             changed = dict(digests.items() - record["files"].items())
             if changed:
                 origin = f"{store.commit()} of {_today()}"
@@ -151,7 +159,8 @@ def tracked_files(scale: str) -> dict[str, Path]:
                 is_kept
                 and path.is_file()
                 and (  # no folder, link to nothing or pipe
-                    path.parent == top or path.relative_to(top).parts[0] in folders
+                    path.parent == top
+                    or path.relative_to(top).parts[0] in folders
                 )
             ):
                 paths[path.as_posix()] = path
@@ -201,7 +210,9 @@ def _counted(jobs: Jobs, names: Iterable[str]) -> set[str]:
 
 
 def _seconds(
-    jobs: Jobs, costs: Mapping[str, Mapping[str, float]], before: Mapping[str, Any]
+    jobs: Jobs,
+    costs: Mapping[str, Mapping[str, float]],
+    before: Mapping[str, Any],
 ) -> dict[str, dict[str, float]]:
     """Seconds by paper and of the audit, of those all of whose jobs were measured.
 
@@ -213,7 +224,9 @@ def _seconds(
         spent = [costs[job] for job in costs if name in job.split("/")]
         if spent and _counted(jobs, own_jobs) <= {*costs}:
             for key, recorded in seconds.items():
-                recorded.setdefault(name, round(sum(cost[key] for cost in spent), 1))
+                recorded.setdefault(
+                    name, round(sum(cost[key] for cost in spent), 1)
+                )
     return seconds
 
 
@@ -230,7 +243,9 @@ def _run(began: float, server: float) -> dict[str, float]:
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     snakemake = usage.ru_utime + usage.ru_stime
     return {
-        "cpu_seconds": round(snakemake + children.ru_utime + children.ru_stime, 1),
+        "cpu_seconds": round(
+            snakemake + children.ru_utime + children.ru_stime, 1
+        ),
         "server_cpu_seconds": round(server, 1),
         "snakemake_cpu_seconds": round(snakemake, 1),
         "wall_seconds": round(time.time() - began, 1),

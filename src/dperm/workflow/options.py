@@ -9,10 +9,16 @@ SHARE = 0.01  # default share of settings and points that ``dperm verify`` runs 
 
 def verify(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``dperm verify``."""
-    parser.add_argument("what", nargs="*", help="papers (default: all), and key=value")
+    parser.add_argument(
+        "what", nargs="*", help="papers (default: all), and key=value"
+    )
     text = f"share of the settings that is run again ({SHARE}; 0: none)"
     parser.add_argument("--replay", type=float, default=SHARE, help=text)
-    parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
+    parser.add_argument(
+        "--seed", type=int, help="that chooses them (default: fresh)"
+    )
     text = "what is absent is no fault: verify the results of a part"
     parser.add_argument("--partial", action="store_true", help=text)
-    parser.add_argument("--json", action="store_true", help="counts and faults as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="counts and faults as JSON"
+    )

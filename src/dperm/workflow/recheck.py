@@ -43,7 +43,13 @@ from dperm.privacy.calibration import Calibration
 from dperm.problems.optimum import duality_gap
 from dperm.storage import files as store
 from dperm.workflow import manifest
-from dperm.workflow.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
+from dperm.workflow.coverage import (
+    ABSENT,
+    CHECKED,
+    REMADE,
+    UNCHECKABLE,
+    Coverage,
+)
 
 RTOL = 1e-9  # of a value that is computed again
 LEAST_GAP = 1e-10  # relative, of a certified optimum
@@ -98,7 +104,9 @@ def problems(paper: schema.Paper) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def stored(paper: schema.Paper, inputs: Inputs, coverage: Coverage) -> Iterator[str]:
+def stored(
+    paper: schema.Paper, inputs: Inputs, coverage: Coverage
+) -> Iterator[str]:
     """Find data and optima that are not what their records and settings say."""
     for name, spec in titles(inputs, problems(paper)).items():
         try:
@@ -150,7 +158,11 @@ def _prepared(
     if record is None:
         coverage.count("data", CHECKED)
     else:
-        arrays = load_fetched(record.name, folders) if record.available else (None,) * 2
+        arrays = (
+            load_fetched(record.name, folders)
+            if record.available
+            else (None,) * 2
+        )
         coverage.count("data", REMADE)
         if preparing._make(spec, record, *arrays).meta != prepared.meta:
             text = f"is not what {fetched_folder(record.name, folders)} gives"
@@ -172,7 +184,8 @@ def _optimum(
     coverage.count("optima", REMADE)
     again = f"delete {path.parent} and run again"
     objective, start = (
-        float(problem.objective(w)[0]) for w in (optimum.w, np.zeros(problem.p))
+        float(problem.objective(w)[0])
+        for w in (optimum.w, np.zeros(problem.p))
     )
     remade = {
         "value": objective,
@@ -198,7 +211,9 @@ def _optimum(
 # --- ledgers --------------------------------------------------------------------------
 
 
-def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterator[str]:
+def ledgers(
+    job: SolverJob, rows: Any, seed: int, coverage: Coverage
+) -> Iterator[str]:
     """Find ledgers of a run that its solver does not state, or that cost otherwise.
 
     ``rows`` are those of its tuning: their noise and epsilon are those of a ledger.
@@ -211,17 +226,27 @@ def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterato
         return
     records = store.read_json(path, again, list)
     chance = random.Random(f"{seed} {path}")
-    tight = {id(record) for record in chance.sample(records, min(1, len(records)))}
+    tight = {
+        id(record) for record in chance.sample(records, min(1, len(records)))
+    }
     settings = set()
     for record in records:
-        content = {key: field for key, field in record.items() if key != "digest"}
+        content = {
+            key: field for key, field in record.items() if key != "digest"
+        }
         if record.get("digest") != store.digest(content):
             yield f"{path}: an entry was changed after it was made: {again}"
             continue
         calibrated = Calibration.from_dict(record["calibrated"])
-        where = f"{path}: {calibrated.calibration}, {record['passes']:g} passes"
-        settings.add((calibrated.calibration, record["passes"], _noise(calibrated)))
-        yield from (f"{where}: {text}: {again}" for text in _stated(job, record))
+        where = (
+            f"{path}: {calibrated.calibration}, {record['passes']:g} passes"
+        )
+        settings.add(
+            (calibrated.calibration, record["passes"], _noise(calibrated))
+        )
+        yield from (
+            f"{where}: {text}: {again}" for text in _stated(job, record)
+        )
         is_tight = calibrated.calibration == TIGHT
         if is_tight and id(record) not in tight:
             coverage.count("ledgers", CHECKED)
@@ -230,7 +255,11 @@ def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterato
         text = _priced(calibrated, id(record) in tight)
         yield from [f"{where}: {text}: {again}"] if text else ()
     columns = ["calibration", "passes", "noise_multiplier", "true_epsilon"]
-    ran = rows[rows["status"] != "unavailable"][columns].dropna().drop_duplicates()
+    ran = (
+        rows[rows["status"] != "unavailable"][columns]
+        .dropna()
+        .drop_duplicates()
+    )
     for row in ran.itertuples(index=False):
         noise = f"{row.noise_multiplier:.12g}, {row.true_epsilon:.12g}"
         if (row.calibration, row.passes, noise) not in settings:
@@ -241,7 +270,9 @@ def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterato
 
 
 def _noise(calibrated: Calibration) -> str:
-    return f"{calibrated.noise_multiplier:.12g}, {calibrated.true_epsilon:.12g}"
+    return (
+        f"{calibrated.noise_multiplier:.12g}, {calibrated.true_epsilon:.12g}"
+    )
 
 
 def _stated(job: SolverJob, record: dict[str, Any]) -> Iterator[str]:
@@ -280,7 +311,9 @@ def _priced(calibrated: Calibration, is_tight: bool) -> str:
 # --- what follows from all papers' tables ---------------------------------------------
 
 
-def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
+def pages(
+    config: schema.Config, differ: Differ, coverage: Coverage
+) -> Iterator[str]:
     """Find pages that the verdicts and tables here do not give.
 
     They are claims.md, the report, the explorer where there is one, the picture of
@@ -334,7 +367,9 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
             continue
         try:
             fresh = text()
-            versions = str(record.get("versions"))  # of who made it, not who verifies
+            versions = str(
+                record.get("versions")
+            )  # of who made it, not who verifies
             candidates = fresh, fresh.replace(store.versions(), versions)
             is_same = path.read_text(encoding="utf-8") in candidates
         except ConfigError:  # a README of the user's own, without marks
@@ -347,7 +382,9 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
         if not is_same:
             yield f"{path} is not what the verdicts and tables here give: {cure}"
     if blocks:
-        every = configuration.papers(available("paper"), config.scale, config.overrides)
+        every = configuration.papers(
+            available("paper"), config.scale, config.overrides
+        )
         epsilons: Any = importlib.import_module("dperm.report.true_epsilons")
         printed: Any = importlib.import_module("dperm.report.printed")
         note = printed.readings(every)
@@ -384,19 +421,25 @@ def _of_readme(
     coverage.count("pictures", REMADE)
 
 
-def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
+def audits(
+    config: schema.Config, differ: Differ, coverage: Coverage
+) -> Iterator[str]:
     """Find tables of the audit that the audits of solvers, or ledgers, do not give."""
     from dperm.experiments import auditing
 
     folder = Path(config.output.results, "audit")
     if config.scale.folder or not folder.is_dir():
         return
-    solvers = [folder / "solvers" / f"{name}.csv" for name in available("solver")]
+    solvers = [
+        folder / "solvers" / f"{name}.csv" for name in available("solver")
+    ]
     existing = [path for path in solvers if path.is_file()]
     coverage.count("audit", UNCHECKABLE, len(existing))  # but by the manifest
     for path in (path for path in solvers if path not in existing):
         coverage.absent("audit", path, "run `dperm audit -j 2`")
-    papers = configuration.papers(available("paper"), config.scale, config.overrides)
+    papers = configuration.papers(
+        available("paper"), config.scale, config.overrides
+    )
     sources = {
         "epsilon": len(existing) == len(solvers),
         "tuning": _all_ran(papers, folder.parent),
@@ -414,7 +457,9 @@ def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterato
                 yield f"{path} is not what its sources give, {text}: {cure}"
 
 
-def of_no_job(configs: Iterable[schema.Config], files: Mapping[str, Path]) -> list[str]:
+def of_no_job(
+    configs: Iterable[schema.Config], files: Mapping[str, Path]
+) -> list[str]:
     """Names of files that no stage makes: they have nothing but their digests.
 
     They are measurements, such as ``bench.md``, and whatever else lies there.

@@ -50,7 +50,9 @@ def _keys(arguments: Sequence[str]) -> list[tuple[str, str]]:
         key, equals, setting = word.partition("=")
         if word.startswith("-"):
             is_config = key == "--config" or word == "-C"
-            key, equals, setting = setting.partition("=") if is_config else ("", "", "")
+            key, equals, setting = (
+                setting.partition("=") if is_config else ("", "", "")
+            )
         if is_config and equals:
             pairs.append((key, setting))
     return pairs

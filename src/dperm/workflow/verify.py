@@ -59,7 +59,13 @@ from dperm.solvers.batched import trials
 from dperm.storage import files as store
 from dperm.storage.files import POINT
 from dperm.workflow import layout, manifest, recheck
-from dperm.workflow.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
+from dperm.workflow.coverage import (
+    ABSENT,
+    CHECKED,
+    REMADE,
+    UNCHECKABLE,
+    Coverage,
+)
 from dperm.workflow.layout import RTOL
 from dperm.workflow.options import SHARE
 
@@ -76,7 +82,9 @@ CLONE = (
     "no rows here of {}: their tables, figures, ledgers and settings are not made "
     "again; results.zip of a release has the rows"
 )
-PART = "papers were named: what shows all (pages, README, audit) is not looked at"
+PART = (
+    "papers were named: what shows all (pages, README, audit) is not looked at"
+)
 
 
 class NotVerifiedError(RuntimeError):
@@ -122,14 +130,18 @@ def verify(
 
 
 def faults_of(
-    checks: Iterable[Callable[[], Iterator[str]]], coverage: Coverage, name: str
+    checks: Iterable[Callable[[], Iterator[str]]],
+    coverage: Coverage,
+    name: str,
 ) -> list[str]:
     """The faults that checks find, each once; a check that fails is a fault too."""
     before = len(coverage.faults)
     for check in checks:
         try:
             coverage.faults.extend(check())
-        except Exception as error:  # a damaged file, or rows that give no table
+        except (
+            Exception
+        ) as error:  # a damaged file, or rows that give no table
             text = " ".join(str(error).split())
             coverage.faults.append(f"{name}: {type(error).__name__}: {text}")
     coverage.faults[before:] = dict.fromkeys(coverage.faults[before:])
@@ -158,10 +170,14 @@ def changed(
         return
     files = record["files"]
     for file in sorted({*files, *now}):
-        if papers and not any(component in papers for component in Path(file).parts):
+        if papers and not any(
+            component in papers for component in Path(file).parts
+        ):
             continue
         if file not in now:
-            coverage.absent("files", f"{file} of the run", f"`git checkout {file}`")
+            coverage.absent(
+                "files", f"{file} of the run", f"`git checkout {file}`"
+            )
             continue
         coverage.count("files", CHECKED)
         if file not in files:
@@ -172,7 +188,9 @@ def changed(
             yield f"{file} was changed after the run: {manifest.CURE_CHANGED}"
 
 
-def _means(paper: str, output: schema.Output, coverage: Coverage) -> Iterator[str]:
+def _means(
+    paper: str, output: schema.Output, coverage: Coverage
+) -> Iterator[str]:
     """Find tables and figures' data with a mean outside its interval."""
     tables = sorted(Path(output.results, paper).glob("*.csv"))
     figures = sorted(Path(output.figures, paper).glob("*.csv"))
@@ -181,7 +199,9 @@ def _means(paper: str, output: schema.Output, coverage: Coverage) -> Iterator[st
         group = "figures" if path in figures else "tables"
         coverage.count(group, CHECKED)
         for low in [name for name in table if name.endswith("ci_low")]:
-            mean, high = (low.replace("ci_low", end) for end in ("mean", "ci_high"))
+            mean, high = (
+                low.replace("ci_low", end) for end in ("mean", "ci_high")
+            )
             if {mean, high} <= {*table}:
                 slack = MEANS * table[mean].abs()
                 is_off = table[mean] < table[low] - slack
@@ -198,9 +218,15 @@ def _runs(
 ) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
     """Runs of the paper that have rows: problem and solver, and tables by stage."""
     for run in plan.runs(paper):
-        paths = {name: folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS}
+        paths = {
+            name: folder.joinpath(*run, f"{name}.parquet")
+            for name in makers.ROWS
+        }
         if all(path.is_file() for path in paths.values()):
-            yield run, {name: store.read_table(path) for name, path in paths.items()}
+            yield (
+                run,
+                {name: store.read_table(path) for name, path in paths.items()},
+            )
 
 
 def has_rows(paper: schema.Paper, folder: Path) -> bool:
@@ -212,7 +238,9 @@ def _row_files(paper: schema.Paper, folder: Path) -> list[Path]:
     """All files of rows that a run of the paper leaves in its folder."""
     paths = []
     for run in plan.runs(paper):
-        paths += [folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS]
+        paths += [
+            folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS
+        ]
     paths += [sweep_path(folder, name) for name in paper.sweeps]
     if makers.clocked(paper):
         paths.append(folder / "timing.parquet")
@@ -254,7 +282,8 @@ def _rows(
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
             chosen = tuning.evaluated_settings(paper.evaluated, best(tuned))
             settings = (
-                table[SETTING_KEYS[:-1]].drop_duplicates() for table in (chosen, ran)
+                table[SETTING_KEYS[:-1]].drop_duplicates()
+                for table in (chosen, ran)
             )
             if len(pd.concat(settings).drop_duplicates(keep=False)):
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
@@ -270,8 +299,12 @@ def _made_again(
         for name, product in getattr(paper, collection).items():
             stem = products.stem(config.output, paper.name, collection, name)
             path = stem.with_suffix(".csv")
-            image = path.with_suffix(".png") if collection == "figures" else None
-            missing = [file for file in (path, image) if file and not file.is_file()]
+            image = (
+                path.with_suffix(".png") if collection == "figures" else None
+            )
+            missing = [
+                file for file in (path, image) if file and not file.is_file()
+            ]
             for absent in missing:
                 coverage.absent(collection, absent, f"run `dperm {absent}`")
             rows = makers.read_by(paper, folder, product)
@@ -297,7 +330,9 @@ def _close(figure: Any) -> None:
     drawing.plt.close(figure)
 
 
-def _ledgers(config: schema.Config, seed: int, coverage: Coverage) -> Iterator[str]:
+def _ledgers(
+    config: schema.Config, seed: int, coverage: Coverage
+) -> Iterator[str]:
     """Find ledgers of the paper's runs, and rows, that are not stated so now."""
     folder = Path(config.output.results, config.paper.name)
     for run, tables in _runs(config.paper, folder):
@@ -306,7 +341,10 @@ def _ledgers(config: schema.Config, seed: int, coverage: Coverage) -> Iterator[s
             job = load_job(run_config)
         except UnavailableError:
             coverage.count("ledgers", UNCHECKABLE)
-            if any((rows["status"] != "unavailable").any() for rows in tables.values()):
+            if any(
+                (rows["status"] != "unavailable").any()
+                for rows in tables.values()
+            ):
                 yield f"{folder.joinpath(*run)} has rows of data that are not here"
             continue
         yield from recheck.ledgers(job, tables["tune"], seed, coverage)
@@ -321,11 +359,15 @@ def _laid_out(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     checks *= (folder / "timing.parquet").is_file()
     for name in config.paper.sweeps:
         if sweep_path(folder, name).is_file():
-            checks.append(functools.partial(layout.of_sweep, SweepRun(config, name)))
+            checks.append(
+                functools.partial(layout.of_sweep, SweepRun(config, name))
+            )
     for check in checks:
         try:
             yield from check()
-        except FileNotFoundError:  # of a part: rows or optima that these rest on
+        except (
+            FileNotFoundError
+        ):  # of a part: rows or optima that these rest on
             coverage.count("rows", UNCHECKABLE)
 
 
@@ -347,7 +389,10 @@ def _completed(
 
 
 def _judged(
-    paper: schema.Paper, output: schema.Output, is_whole: bool, coverage: Coverage
+    paper: schema.Paper,
+    output: schema.Output,
+    is_whole: bool,
+    coverage: Coverage,
 ) -> Iterator[str]:
     """Find claims whose verdicts are not those of the tables and figures here."""
     path = Path(output.results, "claims.csv")
@@ -378,14 +423,22 @@ def _other(stored: pd.DataFrame, fresh: pd.DataFrame, **options: Any) -> str:
 
 def _parsed(text: str, **options: Any) -> pd.DataFrame:
     """A table from CSV text; one without rows may have no columns either."""
-    return pd.read_csv(StringIO(text), **options) if text.strip() else pd.DataFrame()
+    return (
+        pd.read_csv(StringIO(text), **options)
+        if text.strip()
+        else pd.DataFrame()
+    )
 
 
 # --- settings and points, run again ---------------------------------------------------
 
 
 def _replayed(
-    config: schema.Config, share: float, seed: int, is_new: bool, coverage: Coverage
+    config: schema.Config,
+    share: float,
+    seed: int,
+    is_new: bool,
+    coverage: Coverage,
 ) -> Iterator[str]:
     """Run a random choice of settings and points of sweeps again."""
     folder = Path(config.output.results, config.paper.name)
@@ -413,11 +466,15 @@ def _replayed(
     ) -> Calibration:
         """The noise of some settings, found again."""
         job, _ = load(*run)
-        return trials.noise(job.problem, job.module, job.options, passes, calibration)
+        return trials.noise(
+            job.problem, job.module, job.options, passes, calibration
+        )
 
     @functools.cache
     def stored(path: Path) -> pd.DataFrame:
-        return store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
+        return store.read_table(path).replace(
+            {"status": {tuning.ONE_RUN: "ok"}}
+        )
 
     for (run, name, *_), chosen in chosen_batches.items():
         coverage.count("settings", REMADE, len(chosen))
@@ -426,7 +483,9 @@ def _replayed(
                 yield from _points(SweepRun(config, name), chosen)
             else:
                 job, design = load(*run)
-                noise = calibrated(run, chosen[0].calibration, chosen[0].passes)
+                noise = calibrated(
+                    run, chosen[0].calibration, chosen[0].passes
+                )
                 path = job.folder / f"{name}.parquet"
                 fresh = _again(job, design, noise, name, chosen)
                 yield from _differing(path, stored(path), fresh, chosen)
@@ -435,7 +494,9 @@ def _replayed(
 
 
 def _chosen(
-    batches: dict[tuple[Any, ...], list[Any]], share: float, chance: random.Random
+    batches: dict[tuple[Any, ...], list[Any]],
+    share: float,
+    chance: random.Random,
 ) -> dict[tuple[Any, ...], list[Any]]:
     """Settings of some batches, each of which is run at once; at least one.
 
@@ -444,7 +505,9 @@ def _chosen(
     """
     chosen = {}
     for batch, settings in batches.items():
-        size = max(min(len(settings), TOGETHER), math.ceil(share * len(settings)))
+        size = max(
+            min(len(settings), TOGETHER), math.ceil(share * len(settings))
+        )
         if chance.random() * size < share * len(settings):
             chosen[batch] = chance.sample(settings, size)
     if batches and not chosen:
@@ -472,11 +535,14 @@ def _settings(paper: schema.Paper, folder: Path) -> list[tuple[Any, str, Any]]:
             rows = table.loc[ran & table["step"].notna(), SETTING_KEYS]
             settings = rows.drop_duplicates()
             choices += [
-                (run, stage, setting) for setting in settings.itertuples(index=False)
+                (run, stage, setting)
+                for setting in settings.itertuples(index=False)
             ]
     for name in paper.sweeps:
         path = sweep_path(folder, name)
-        keys = store.read_table(path)["config_digest"] if path.is_file() else []
+        keys = (
+            store.read_table(path)["config_digest"] if path.is_file() else []
+        )
         choices += [(None, name, str(key)) for key in dict.fromkeys(keys)]
     return choices
 
@@ -498,7 +564,10 @@ def _again(
 
 
 def _differing(
-    path: Path, table: pd.DataFrame, fresh: pd.DataFrame, settings: Sequence[Any]
+    path: Path,
+    table: pd.DataFrame,
+    fresh: pd.DataFrame,
+    settings: Sequence[Any],
 ) -> Iterator[str]:
     """How stored settings of one task differ from their fresh rows."""
     names = ["calibration", "passes", "replicate"]
@@ -508,7 +577,9 @@ def _differing(
     if not difference(_at(rows, points), fresh, UNCOMPARED)[0]:
         return
     for setting, point in zip(settings, points, strict=True):
-        text, _ = difference(_at(rows, [point]), _at(fresh, [point]), UNCOMPARED)
+        text, _ = difference(
+            _at(rows, [point]), _at(fresh, [point]), UNCOMPARED
+        )
         if text:
             place = ", ".join(
                 f"{key} {number}" for key, number in setting._asdict().items()
@@ -516,7 +587,9 @@ def _differing(
             yield f"{path}: {place}: {text}"
 
 
-def _at(table: pd.DataFrame, points: Sequence[tuple[float, float]]) -> pd.DataFrame:
+def _at(
+    table: pd.DataFrame, points: Sequence[tuple[float, float]]
+) -> pd.DataFrame:
     """The rows of some steps and clips."""
     return table[pd.MultiIndex.from_frame(table[POINT]).isin(points)]
 
@@ -539,7 +612,9 @@ def _points(swept: SweepRun, keys: Sequence[str]) -> Iterator[str]:
 
 
 def difference(
-    stored: pd.DataFrame, fresh: pd.DataFrame, apart: Iterable[str] = UNCOMPARED
+    stored: pd.DataFrame,
+    fresh: pd.DataFrame,
+    apart: Iterable[str] = UNCOMPARED,
 ) -> tuple[str, bool]:
     """The first difference beyond rounding, and whether all bits are equal.
 
@@ -548,7 +623,9 @@ def difference(
     """
     ignored = {*apart}
     stored, fresh = (
-        table[[name for name in table if name not in ignored]].dropna(axis=1, how="all")
+        table[[name for name in table if name not in ignored]].dropna(
+            axis=1, how="all"
+        )
         for table in (stored, fresh)
     )
     if unmatched := {*stored} ^ {*fresh}:
@@ -564,7 +641,9 @@ def difference(
         pd.testing.assert_frame_equal(stored, fresh, check_like=True, **near)
     except AssertionError as error:
         message = " ".join(re.sub(r"\[index\].*", "", str(error)).split())
-        message = message.replace("[left]", "was kept").replace("[right]", "is made")
+        message = message.replace("[left]", "was kept").replace(
+            "[right]", "is made"
+        )
         return message[:400], False
     return "", stored.map(repr).equals(
         fresh[stored.columns].map(repr)
@@ -607,7 +686,10 @@ def completed(paper: schema.Paper, output: schema.Output) -> str:
 
 def _missing(paper: schema.Paper, folder: Path) -> Iterator[tuple[str, str]]:
     """Problems and sweeps without data, with the reasons."""
-    runs = {run[0]: folder.joinpath(*run, "tune.parquet") for run in plan.runs(paper)}
+    runs = {
+        run[0]: folder.joinpath(*run, "tune.parquet")
+        for run in plan.runs(paper)
+    }
     paths = runs | {f"sweep {k}": sweep_path(folder, k) for k in paper.sweeps}
     for name, path in paths.items():
         table = store.read_table(path)
@@ -618,17 +700,23 @@ def _missing(paper: schema.Paper, folder: Path) -> Iterator[tuple[str, str]]:
 
 def _winners(paper: schema.Paper, folder: Path) -> Iterator[str]:
     """The solver and setting with the least fresh mean, for every problem."""
-    paths = [folder.joinpath(*run, "evaluate.parquet") for run in plan.runs(paper)]
+    paths = [
+        folder.joinpath(*run, "evaluate.parquet") for run in plan.runs(paper)
+    ]
     if not paths:
         return
     rows = pd.concat(map(store.read_table, paths), ignore_index=True)
     final = rows[rows["checkpoint"] == rows["passes"]]
     final = final[final["calibration"] == paper.calibrations[0]]
     keys = ["problem", "algorithm", "passes", *POINT]
-    means = final.groupby(keys, sort=False)["relative_error"].mean().reset_index()
+    means = (
+        final.groupby(keys, sort=False)["relative_error"].mean().reset_index()
+    )
     winners = means.groupby("problem", sort=False)["relative_error"].idxmin()
     for row in means.loc[winners].itertuples():
-        setting = f"passes {row.passes:g}, step {row.step:g}, clip {row.clip:g}"
+        setting = (
+            f"passes {row.passes:g}, step {row.step:g}, clip {row.clip:g}"
+        )
         error = f"least relative error {row.relative_error:.3g}"
         yield f"  {row.problem}: {error}, {row.algorithm} ({setting})"
 
@@ -650,7 +738,9 @@ def main(options: argparse.Namespace) -> None:
     folder = Path(base.output.results)
     scale = base.scale.folder
     names = papers or plan.papers_here(folder)
-    configs = [configuration.compose([f"paper={name}", *overrides]) for name in names]
+    configs = [
+        configuration.compose([f"paper={name}", *overrides]) for name in names
+    ]
     clones = [
         config.paper.name
         for config in configs
@@ -664,10 +754,14 @@ def main(options: argparse.Namespace) -> None:
         if not papers or {*papers} & {*path.parts}
     }
     if apart := recheck.of_no_job(configs, tracked):
-        notes.append(f"made by no stage, so by digest alone: {', '.join(apart)}")
+        notes.append(
+            f"made by no stage, so by digest alone: {', '.join(apart)}"
+        )
     if not options.json:
         print("\n".join(notes), end="\n" * len(notes))
-    faults_of([lambda: changed(folder, scale, papers, coverage)], coverage, "results")
+    faults_of(
+        [lambda: changed(folder, scale, papers, coverage)], coverage, "results"
+    )
 
     def verified(config: schema.Config) -> tuple[str, Coverage]:
         log.info("  verifying %s", config.paper.name)

@@ -36,7 +36,9 @@ from typing import Any, NoReturn
 from dperm.experiments import launch
 
 THREADS = Path("/proc/self/task")  # one entry for each thread of this process
-ARROW = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # of its own jemalloc
+ARROW = {
+    "JE_ARROW_MALLOC_CONF": "background_thread:false"
+}  # of its own jemalloc
 # Besides the modules of the stages: what these import when they are called.
 LIBRARIES = (
     *("dperm.config.run_spec", "dperm.experiments.checks"),
@@ -101,7 +103,9 @@ def stop() -> float:
 
 def _environment() -> dict[str, str]:
     """The environment of this process, and variables that stop libraries' threads."""
-    path = os.pathsep.join(filter(None, [_source(), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(
+        filter(None, [_source(), os.environ.get("PYTHONPATH")])
+    )
     one_thread = {**dict.fromkeys(launch.ONE_THREAD, "1"), **ARROW}
     return {**os.environ, **one_thread, "PYTHONPATH": path}
 
@@ -113,7 +117,9 @@ def _source() -> str:
 # --- the server's own process ---------------------------------------------------------
 
 
-def serve(number: int, command: Callable[[], None], modules: Iterable[str]) -> None:
+def serve(
+    number: int, command: Callable[[], None], modules: Iterable[str]
+) -> None:
     """Fork a process for each job that is asked for, until standard input ends.
 
     Parameters
@@ -150,7 +156,9 @@ def serve(number: int, command: Callable[[], None], modules: Iterable[str]) -> N
                 for watched in (job.process, job.connection.fileno()):
                     jobs[watched] = job
                 poll.register(job.process, select.POLLIN)
-                poll.register(job.connection, 0)  # tells only that the asker has gone
+                poll.register(
+                    job.connection, 0
+                )  # tells only that the asker has gone
             elif number in jobs and number == jobs[number].process:
                 job = jobs.pop(number)
                 if jobs.pop(job.connection.fileno(), None):
@@ -172,14 +180,19 @@ class ForkedJob:
     """A job that was asked for, and its process."""
 
     def __init__(
-        self, listener: socket.socket, interrupt: Any, command: Callable[[], None]
+        self,
+        listener: socket.socket,
+        interrupt: Any,
+        command: Callable[[], None],
     ):
         """Accept a connection and fork; the new process reads what is asked for."""
         self.connection, _ = listener.accept()
         self.pid = os.fork()
         if self.pid == 0:
             descriptor = self.connection.fileno()
-            os.closerange(3, descriptor)  # the listener, and what other askers wait at
+            os.closerange(
+                3, descriptor
+            )  # the listener, and what other askers wait at
             os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
             signal.signal(signal.SIGINT, interrupt)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -196,7 +209,9 @@ class ForkedJob:
         _, status, used = os.wait4(self.pid, 0)
         os.close(self.process)
         with suppress(OSError):  # the asker was killed
-            self.connection.sendall(json.dumps(launch.cost_of(status, used)).encode())
+            self.connection.sendall(
+                json.dumps(launch.cost_of(status, used)).encode()
+            )
         self.connection.close()
 
 

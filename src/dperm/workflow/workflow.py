@@ -23,17 +23,25 @@ from dperm.workflow.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 REPORTED = ("claims", "report")  # targets of the papers beside them
-OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
+OVERRIDES = {
+    "name": "product"
+}  # wildcards of a job to other keys of overrides
 PLACES = re.compile(r"(output|hydra)(\..*)?|data\.dir|scale\.folder")
 # Isolated and without site-packages, Python starts in ten milliseconds.
 LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
 LONG_AGO = 86400.0  # a time in seconds
 
 SPLIT = ("solve", "sweep")  # stages that use several threads
-SECONDS = 20.0  # by the clock: of a shorter job the start of its threads is a part
+SECONDS = (
+    20.0  # by the clock: of a shorter job the start of its threads is a part
+)
 PIECES = 4  # of a run; one that takes longer may be waited for at its end
-MAX_THREADS = 16  # threads of a job; with more it would wait long for free cores
-TIMED_CORES = 8  # of a timed run, on a machine with so many; fewer are all its own
+MAX_THREADS = (
+    16  # threads of a job; with more it would wait long for free cores
+)
+TIMED_CORES = (
+    8  # of a timed run, on a machine with so many; fewer are all its own
+)
 TIMED = 2  # timed runs at a time
 SWEEP_THREADS = 4  # of a sweep that was not measured
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
@@ -50,7 +58,11 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     options = _options(command)
     targets = [target for target in options.targets if target not in REPORTED]
     if options.targets and not targets:  # of the papers that are here
-        return [name for name in plan.papers_here(Path("results")) if name in papers]
+        return [
+            name
+            for name in plan.papers_here(Path("results"))
+            if name in papers
+        ]
     needed = [_of_target(target, papers) for target in targets]
     needed += [job.wildcards_dict.get("paper") for job in options.target_jobs]
     if not needed or not set(needed) <= set(papers):
@@ -109,7 +121,9 @@ def refuse_own_claims(
     """
     own_folder = own_conf()
     names = [
-        name for name in papers if own_folder and (own_folder / "paper" / name).is_dir()
+        name
+        for name in papers
+        if own_folder and (own_folder / "paper" / name).is_dir()
     ]
     if names and _options(command).dryrun:
         from dperm.report import claims
@@ -126,17 +140,26 @@ def _of_target(target: str, papers: Sequence[str]) -> str | None:
     return target if target in papers else None
 
 
-def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
+def answers(
+    command: Sequence[str], results: str, papers: Sequence[str]
+) -> str:
     """Last lines of a run: paths of requested files, else papers' ``complete.txt``.
 
     Of an audit they begin with the solvers that were caught.
     """
     files_of_papers = [
-        Path(results, paper, "complete.txt") for paper in papers_of(command, papers)
+        Path(results, paper, "complete.txt")
+        for paper in papers_of(command, papers)
     ]
-    files = [word for word in command if word.startswith(TOPS) and Path(word).is_file()]
+    files = [
+        word
+        for word in command
+        if word.startswith(TOPS) and Path(word).is_file()
+    ]
     texts = [
-        path.read_text(encoding="utf-8") for path in files_of_papers if path.is_file()
+        path.read_text(encoding="utf-8")
+        for path in files_of_papers
+        if path.is_file()
     ]
     is_audit = any("audit" in PurePath(word).parts for word in command[1:])
     caught = _caught(Path(results, "audit", "solvers")) if is_audit else []
@@ -155,7 +178,9 @@ def _caught(folder: Path) -> list[str]:
     return lines
 
 
-def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
+def overrides(
+    settings: dict[str, Any], command: Sequence[str] = ()
+) -> list[str]:
     """Hydra overrides of Snakemake's ``--config``.
 
     Its keys are ``scale``, and ``set``: overrides separated by blanks, quoted as in a
@@ -168,7 +193,9 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
     for key in settings:
         one_of("--config", key, ("scale", "set"))
     text = settings.get("set", "")
-    verbatim = [word[4:] for word in command if word.startswith("set=") and text != ""]
+    verbatim = [
+        word[4:] for word in command if word.startswith("set=") and text != ""
+    ]
     try:
         quoted = verbatim[-1] if verbatim else str(text or "")
         words = shlex.split(quoted)
@@ -186,8 +213,14 @@ def write_specs(jobs: Jobs, run_overrides: Sequence[str]) -> None:
 
     ``run_overrides`` are those of the command line.
     """
-    papers = {paper: jobs.job("complete", paper).spec.paper for paper in jobs.papers}
-    named: dict[str, dict[str, Any]] = {"problem": {}, "solver": {}, "paper": papers}
+    papers = {
+        paper: jobs.job("complete", paper).spec.paper for paper in jobs.papers
+    }
+    named: dict[str, dict[str, Any]] = {
+        "problem": {},
+        "solver": {},
+        "paper": papers,
+    }
     for (group, name, inner), section in digests.SECTIONS.items():
         if [*inner] == run_spec.of_group(group, run_overrides):
             named[group][name] = section
@@ -233,7 +266,9 @@ def read_job_list(run_overrides: Sequence[str]) -> Jobs | None:
     makers: dict[str, Job] = {}
     for job in jobs.values():
         makers |= dict.fromkeys(job.outputs, job)
-    fields = {key: listed[key] for key in ("folder", "papers", "dataset_of", "cores")}
+    fields = {
+        key: listed[key] for key in ("folder", "papers", "dataset_of", "cores")
+    }
     return Jobs(jobs=jobs, makers=makers, **fields)
 
 
@@ -270,7 +305,11 @@ def prefix(folder: str) -> str:
     because Snakemake removes it from the environments that it creates. This prefix
     replaces Snakemake's own.
     """
-    path = shlex.quote(str(Path(folder, "src"))).replace("{", "{{").replace("}", "}}")
+    path = (
+        shlex.quote(str(Path(folder, "src")))
+        .replace("{", "{{")
+        .replace("}", "}}")
+    )
     inherited = "${{PYTHONPATH:+:$PYTHONPATH}}"
     return f"set -euo pipefail; export PYTHONPATH={path}{inherited}; "
 
@@ -303,7 +342,9 @@ def wanted(jobs: Jobs, name: str) -> int:
         count = math.ceil(cost["cpu_seconds"] / longest)
         count = min(count, int(cost.get("indivisible", count)))
     elif stage == "solve":
-        count = math.ceil(math.sqrt(job.work * _entries(jobs, wildcards[1])) / ROOTS)
+        count = math.ceil(
+            math.sqrt(job.work * _entries(jobs, wildcards[1])) / ROOTS
+        )
     elif job.alone:
         count = 1
     count = min(MAX_THREADS, max(1, count))
@@ -338,7 +379,11 @@ def workers(job: Job, stage: str, threads: int) -> int:
 
 
 def command(
-    jobs: Jobs, run_overrides: Sequence[str], threads: int, stage: str, *wildcards: str
+    jobs: Jobs,
+    run_overrides: Sequence[str],
+    threads: int,
+    stage: str,
+    *wildcards: str,
 ) -> str:
     """The shell command of a job; ``run_overrides`` are those of its command line.
 
@@ -348,9 +393,14 @@ def command(
     job = jobs.job(stage, *wildcards)
     names = STAGES[stage].wildcards
     settings = zip(names, wildcards, strict=True)
-    words = [f"{OVERRIDES.get(name, name)}={setting}" for name, setting in settings]
+    words = [
+        f"{OVERRIDES.get(name, name)}={setting}" for name, setting in settings
+    ]
     if stage == "fetch":  # any problem will do
-        words = [f"problem={jobs.problem_of(wildcards[0])}", "data.required=false"]
+        words = [
+            f"problem={jobs.problem_of(wildcards[0])}",
+            "data.required=false",
+        ]
     elif stage == "draw":
         words = [f"paper={wildcards[0]}", f"drawn=[{','.join(job.products)}]"]
     elif stage == "audit":
@@ -376,8 +426,12 @@ def key(jobs: Jobs, stage: str, *wildcards: str) -> str:
     job_key = jobs.job(stage, *wildcards).key
     if stage != "fetch":
         return job_key
-    record = known_json(Path(jobs.files("fetch", *wildcards)[0])) or {"status": "ok"}
-    return job_key if record.get("status") == "ok" else f"{job_key} {time.time()}"
+    record = known_json(Path(jobs.files("fetch", *wildcards)[0])) or {
+        "status": "ok"
+    }
+    return (
+        job_key if record.get("status") == "ok" else f"{job_key} {time.time()}"
+    )
 
 
 def backdate_data(jobs: Jobs) -> None:
@@ -387,10 +441,15 @@ def backdate_data(jobs: Jobs) -> None:
     rows; data that another scale fetches in a clone must not make these stale. Rows
     that follow from other data have other keys.
     """
-    files_of: dict[str, set[str]] = {}  # files by the data set that they are made of
+    files_of: dict[
+        str, set[str]
+    ] = {}  # files by the data set that they are made of
     for problem, dataset in jobs.dataset_of.items():
         files = files_of.setdefault(dataset, {*jobs.files("fetch", dataset)})
-        files |= {*jobs.files("prepare", problem), *jobs.files("optimum", problem)}
+        files |= {
+            *jobs.files("prepare", problem),
+            *jobs.files("optimum", problem),
+        }
     for files in files_of.values():
         readers = (job for job in jobs.jobs.values() if files & {*job.inputs})
         rows = set[str]().union(*(job.outputs for job in readers)) - files

@@ -77,7 +77,9 @@ def largest_bound(low, high):
 def own_deviation(X, y, seed):
     """Standardised by the data's own deviation, then as if that were public."""
     inner = (X / (X.std() + 0.01)).clip(-1, 1).mean()
-    return inner * (X.std() + 0.01) + rng(seed).laplace(0, 2 / len(X) / EPSILON)
+    return inner * (X.std() + 0.01) + rng(seed).laplace(
+        0, 2 / len(X) / EPSILON
+    )
 
 
 def given_deviation(X, y, seed):
@@ -91,7 +93,9 @@ def descent(gradient):
     def fit(X, y, seed):
         generator, w = rng(seed), np.zeros(X.shape[1])
         for _ in range(4):
-            noise = generator.normal(0, 2 * SIGMA * np.sqrt(4) / len(X), len(w))
+            noise = generator.normal(
+                0, 2 * SIGMA * np.sqrt(4) / len(X), len(w)
+            )
             w = w - 0.5 * (gradient(X, y, w) + noise)
         return w
 
@@ -102,7 +106,9 @@ def _slopes(X, y, w):
     return ((X @ w - y)[:, None]) * X
 
 
-per_batch = descent(lambda X, y, w: clipped(_slopes(X, y, w).mean(0, keepdims=True))[0])
+per_batch = descent(
+    lambda X, y, w: clipped(_slopes(X, y, w).mean(0, keepdims=True))[0]
+)
 per_record = descent(lambda X, y, w: clipped(_slopes(X, y, w)).mean(axis=0))
 
 
@@ -198,7 +204,13 @@ def loss_beside_the_weights(X, y, seed):
 
 
 # Scales of the threshold's and of the queries' noise, times epsilon over sensitivity.
-SCALES = {1: (2.0, 4.0), 3: (2.0, 2.0), 4: (4.0, 4 / 3), 5: (2.0, 0.0), 6: (2.0, 2.0)}
+SCALES = {
+    1: (2.0, 4.0),
+    3: (2.0, 2.0),
+    4: (4.0, 4 / 3),
+    5: (2.0, 0.0),
+    6: (2.0, 2.0),
+}
 
 
 def sparse_vector(variant, most=1, level=1.0):
@@ -209,7 +221,9 @@ def sparse_vector(variant, most=1, level=1.0):
     def fit(X, y, seed):
         generator, counts = rng(seed), (X > 0.5).sum(axis=0)
         edge = level + generator.laplace(0, edges / EPSILON)
-        noisy = counts + generator.laplace(0, 1, len(counts)) * queries / EPSILON
+        noisy = (
+            counts + generator.laplace(0, 1, len(counts)) * queries / EPSILON
+        )
         answers = np.where(noisy >= edge, noisy if variant == 3 else 1.0, 0.0)
         if variant in (1, 3, 4):  # the others never stop
             answers[np.cumsum(noisy >= edge) - (noisy >= edge) >= most] = -1.0
@@ -228,7 +242,9 @@ def queries(count, n=2):
 def adaptive_clip(X, y, seed):
     """The scale of the second draw depends on the data, through the first alone."""
     generator = rng(seed)
-    clip = np.clip(X.mean() + generator.laplace(0, 2 / len(X) / EPSILON), 0.1, 1)
+    clip = np.clip(
+        X.mean() + generator.laplace(0, 2 / len(X) / EPSILON), 0.1, 1
+    )
     inner = np.minimum(X, clip).mean()
     return clip, inner + generator.laplace(0, 2 * clip / len(X) / EPSILON)
 
@@ -244,7 +260,9 @@ def objective_perturbation(X, y, seed):
     for _ in range(12):
         chance = 1 / (1 + np.exp(y * (X @ w)))
         slope = -(chance * y) @ X / n + ridge * w + b / n
-        curve = (X.T * (chance * (1 - chance))) @ X / n + ridge * np.eye(len(w))
+        curve = (X.T * (chance * (1 - chance))) @ X / n + ridge * np.eye(
+            len(w)
+        )
         w = w - np.linalg.solve(curve, slope)
     return w
 
@@ -252,7 +270,11 @@ def objective_perturbation(X, y, seed):
 def geometric(X, y, seed):
     """Discrete Laplace noise on a count."""
     generator, stop = rng(seed), -np.expm1(-EPSILON)
-    return (X[:, 0] > 0.5).sum() + generator.geometric(stop) - generator.geometric(stop)
+    return (
+        (X[:, 0] > 0.5).sum()
+        + generator.geometric(stop)
+        - generator.geometric(stop)
+    )
 
 
 def randomised_response(X, y, seed):
@@ -282,33 +304,57 @@ def of_sums(scale):
 
 
 CASES = (
-    Case("lower bound written twice", largest_bound(0, 0), largest_bound(0, 1)),
-    Case("sensitivity of the data", noisy(total, lambda X: 2 * X.max() / EPSILON), SUM),
+    Case(
+        "lower bound written twice", largest_bound(0, 0), largest_bound(0, 1)
+    ),
+    Case(
+        "sensitivity of the data",
+        noisy(total, lambda X: 2 * X.max() / EPSILON),
+        SUM,
+    ),
     Case(
         "range of the data",  # as libraries take it where none is given
         noisy(mean, lambda X: 2 * np.ptp(X, axis=0) / 8 / EPSILON),
         MEAN,
     ),
     Case("deviation of the data", own_deviation, given_deviation, domain=LINE),
-    Case("C instead of 2 C", of_sums(SIGMA), of_sums(2 * SIGMA), APPROXIMATE, BALL),
-    Case("Laplace noise for an L2 length", SUM, noisy(total, 4 / EPSILON), domain=L1),
+    Case(
+        "C instead of 2 C",
+        of_sums(SIGMA),
+        of_sums(2 * SIGMA),
+        APPROXIMATE,
+        BALL,
+    ),
+    Case(
+        "Laplace noise for an L2 length",
+        SUM,
+        noisy(total, 4 / EPSILON),
+        domain=L1,
+    ),
     Case(
         "clip after the mean",
-        noisy(lambda X, y: clipped(mean(X, y)[None])[0], 2 * SIGMA / 8, "normal"),
+        noisy(
+            lambda X, y: clipped(mean(X, y)[None])[0], 2 * SIGMA / 8, "normal"
+        ),
         noisy(lambda X, y: clipped(X).mean(axis=0), 2 * SIGMA / 8, "normal"),
         APPROXIMATE,
         ANY,
     ),
     Case("clip per batch", per_batch, per_record, APPROXIMATE, STEEP),
     Case(
-        "NaN passes a clip", noisy(overflowing, 2 / EPSILON), noisy(tame, 2), domain=ANY
+        "NaN passes a clip",
+        noisy(overflowing, 2 / EPSILON),
+        noisy(tame, 2),
+        domain=ANY,
     ),
     Case("constant seed", seed_reused, SUM),
     Case("one number for all coordinates", one_number_for_all, SUM),
     Case(
         "scale passed as location",
         scale_as_location,
-        noisy(lambda X, y: 100 * mean(X, y), 100 * 2**0.5 * SIGMA / 8, "normal"),
+        noisy(
+            lambda X, y: 100 * mean(X, y), 100 * 2**0.5 * SIGMA / 8, "normal"
+        ),
         APPROXIMATE,
     ),
     Case("amplified, but whole data", amplified(False), amplified(True)),
@@ -318,7 +364,11 @@ CASES = (
         noisy(two_sums, np.array([2, 4]) / EPSILON),
     ),
     Case("noise on the winner only", noise_on_the_winner_only, noisy_maximum),
-    Case("exponential mechanism without its 2", exponential(1.0), exponential(0.5)),
+    Case(
+        "exponential mechanism without its 2",
+        exponential(1.0),
+        exponential(0.5),
+    ),
     Case("early stopping by the loss", stopping(True), stopping(False)),
     Case("loss returned with the weights", loss_beside_the_weights, MEAN),
     Case(
@@ -328,10 +378,23 @@ CASES = (
         domain=queries(6, 1),
     ),
     Case(
-        "sparse vector 4", sparse_vector(4, 8), sparse_vector(1, 8), domain=queries(16)
+        "sparse vector 4",
+        sparse_vector(4, 8),
+        sparse_vector(1, 8),
+        domain=queries(16),
     ),
-    Case("sparse vector 5", sparse_vector(5), sparse_vector(1), domain=queries(2)),
-    Case("sparse vector 6", sparse_vector(6), sparse_vector(1, 16), domain=queries(16)),
+    Case(
+        "sparse vector 5",
+        sparse_vector(5),
+        sparse_vector(1),
+        domain=queries(2),
+    ),
+    Case(
+        "sparse vector 6",
+        sparse_vector(6),
+        sparse_vector(1, 16),
+        domain=queries(16),
+    ),
 )
 
 SOUND: dict[str, tuple[Fit, PrivacyClaim, Domain]] = {

@@ -51,7 +51,9 @@ def descent(norms, clip):
         most = CLIP / np.maximum(norms(X), 1e-300)
         for _ in range(STEPS):
             slopes = clip((X * w).sum(axis=1) - y, most)  # no fused products
-            noise = generator.normal(0, 2 * CLIP * SIGMA * np.sqrt(STEPS), len(w))
+            noise = generator.normal(
+                0, 2 * CLIP * SIGMA * np.sqrt(STEPS), len(w)
+            )
             w = w - 2.0 * (X.T @ slopes + noise) / len(X)
         return np.where(np.isfinite(w), w, 0.0)
 
@@ -86,7 +88,9 @@ def stopping_count(X, y, seed):
     step = 0
     while step < 8 and abs((w - X).mean()) >= 0.1:
         step += 1
-        w = w - 0.5 * ((w - X).mean() + generator.laplace(0, 16 / len(X) / EPSILON))
+        w = w - 0.5 * (
+            (w - X).mean() + generator.laplace(0, 16 / len(X) / EPSILON)
+        )
     return w, step
 
 
@@ -114,14 +118,18 @@ def refuses_nan(X, y, seed):
     """Sound on all finite numbers; raises on others, as most libraries do."""
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise ValueError("Input contains NaN or infinity")
-    return np.clip(X, -1, 1).sum(axis=0) + rng(seed).laplace(0, 2 * X.shape[1], 2)
+    return np.clip(X, -1, 1).sum(axis=0) + rng(seed).laplace(
+        0, 2 * X.shape[1], 2
+    )
 
 
 def refuses_large(X, y, seed):
     """Sound on what it takes; raises where a square overflows."""
     if not np.isfinite(X**2).all():
         raise OverflowError("a square overflows")
-    return np.clip(X, -1, 1).sum(axis=0) + rng(seed).laplace(0, 2 * X.shape[1], 2)
+    return np.clip(X, -1, 1).sum(axis=0) + rng(seed).laplace(
+        0, 2 * X.shape[1], 2
+    )
 
 
 # --- what is no number but shows a record ---------------------------------------------

@@ -36,7 +36,8 @@ def test_delta_can_only_help_the_function():
     assert plain < helped
     weights = stats.binom(100, np.e / (1 + np.e))
     by_hand = max(
-        sum(weights.pmf(90 - k) for k in range(1, i + 1)) / i for i in range(1, 91)
+        sum(weights.pmf(90 - k) for k in range(1, i + 1)) / i
+        for i in range(1, 91)
     )
     assert helped - plain == pytest.approx(2 * 100 * 1e-3 * by_hand, rel=1e-6)
 
@@ -45,9 +46,13 @@ def test_delta_can_only_help_the_function():
     ("scale", "is_refuted"),
     [pytest.param(2.0, False, marks=pytest.mark.long), (0.7, True)],
 )
-def test_noise_for_less_than_the_claim_is_refuted_in_a_few_runs(scale, is_refuted):
+def test_noise_for_less_than_the_claim_is_refuted_in_a_few_runs(
+    scale, is_refuted
+):
     domain = Domain(n=2000, p=2000, x=(-1.0, 1.0))
-    found = audit_once(summed(scale), PrivacyClaim(1.0, seconds=1e9, runs=40), domain)
+    found = audit_once(
+        summed(scale), PrivacyClaim(1.0, seconds=1e9, runs=40), domain
+    )
     assert found.refuted == is_refuted
     assert found.epsilon > 0.7 and found.runs == 40
 
@@ -58,7 +63,11 @@ def test_what_is_proved_so_far_is_told_after_each_run():
     domain = Domain(n=200, p=200, x=(-1.0, 1.0))
     claim = PrivacyClaim(1.0, seconds=1e9, runs=4)
     last = audit_once(summed(0.7), claim, domain, progress=told.append)
-    assert [verdict.runs for verdict in told] == [2, 3, 4]  # the first is a pilot
+    assert [verdict.runs for verdict in told] == [
+        2,
+        3,
+        4,
+    ]  # the first is a pilot
     assert told[-1].proof == last.proof and told[-1].epsilon == last.epsilon
     assert "in 1 runs" in told[0].proof and "in 3 runs" in last.proof
 

@@ -94,10 +94,15 @@ def call(monkeypatch, *words):
     "place", variants(["of_mine:half", "of_mine.py:half"], ["of_mine:half"])
 )
 def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
-    code = call(monkeypatch, place, "--epsilon", "1", "--p", "1", "--out", "proof")
+    code = call(
+        monkeypatch, place, "--epsilon", "1", "--p", "1", "--out", "proof"
+    )
     assert code == REFUTED
     said = capsys.readouterr().out
-    assert said.startswith(f"REFUTED: {place}") and "epsilon >= 2 at delta 0" in said
+    assert (
+        said.startswith(f"REFUTED: {place}")
+        and "epsilon >= 2 at delta 0" in said
+    )
     kept = Path("proof/verdict.txt").read_text()
     assert kept == f"dperm audit {place} --epsilon 1 --p 1 --out proof\n{said}"
     one, two = (
@@ -115,9 +120,13 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
         ("of_mine:whole", ("--seconds", "2"), NOT_REFUTED),
     ],
 )
-def test_the_verdict_is_the_exit_code(here, monkeypatch, capsys, place, words, code):
+def test_the_verdict_is_the_exit_code(
+    here, monkeypatch, capsys, place, words, code
+):
     Path("json.py").write_text(MINE)
-    assert call(monkeypatch, place, "--epsilon", "1", "--p", "1", *words) == code
+    assert (
+        call(monkeypatch, place, "--epsilon", "1", "--p", "1", *words) == code
+    )
     verdict = {REFUTED: "REFUTED", NOT_REFUTED: "not refuted"}[code]
     assert capsys.readouterr().out.startswith(f"{verdict}: {place}")
 
@@ -131,23 +140,36 @@ SHORT = ("--epsilon", "1", "--seconds", "0.5")
     ("place", "words", "text"),
     [
         ("of_mine:half", (), "required: --epsilon"),
-        ("of_mine:half", ("--epsilon", "0"), "--epsilon: 0: expected more than 0"),
+        (
+            "of_mine:half",
+            ("--epsilon", "0"),
+            "--epsilon: 0: expected more than 0",
+        ),
         ("of_mine:half", (*EPSILON, "--delta", "2"), "--delta: 2: expected"),
         ("of_mine:half", (*EPSILON, "--x-bound", "2:1"), "LOW:HIGH"),
         ("of_mine:half", (*EPSILON, "--norm", "l2"), "expected --x-bound"),
-        ("of_mine:half", (*EPSILON, "--n", "1"), "--n: 1: expected more than 1"),
+        (
+            "of_mine:half",
+            (*EPSILON, "--n", "1"),
+            "--n: 1: expected more than 1",
+        ),
         ("of_mine", BRIEF, "expected module:function"),
         ("of_mine:nothing", BRIEF, "expected a function nothing"),
         ("nowhere_at_all:fit", BRIEF, "does not import: ModuleNotFoundError"),
         ("of_mine:words", BRIEF, "expected numbers, found str"),
         ("of_mine:hollow", BRIEF, "expected numbers, found none"),
         pytest.param(
-            *("of_mine:silent", BRIEF, "the output: expected numbers, found None"),
+            *(
+                "of_mine:silent",
+                BRIEF,
+                "the output: expected numbers, found None",
+            ),
             marks=pytest.mark.long,
         ),
         ("of_mine:never", LONGER, "RuntimeError: not today"),
         pytest.param(
-            *("of_mine:leaves", BRIEF, "SystemExit: goodbye"), marks=pytest.mark.long
+            *("of_mine:leaves", BRIEF, "SystemExit: goodbye"),
+            marks=pytest.mark.long,
         ),
         ("of_mine:exits", BRIEF, "of_mine:exits: it ended its own process"),
         ("of_mine:stubborn", SHORT, "its first runs took more than 2 seconds"),
@@ -165,7 +187,9 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("name", variants(["slow", "sticks"], ["sticks"]))
-def test_the_time_is_kept_and_progress_is_told(here, monkeypatch, capsys, name):
+def test_the_time_is_kept_and_progress_is_told(
+    here, monkeypatch, capsys, name
+):
     """Of a slow function, and of one that never ends on some records."""
     monkeypatch.setattr(blackbox, "OFTEN", 0.0)
     monkeypatch.setattr(command, "GRACE", 1.0)
@@ -191,7 +215,9 @@ def fit(X, y, seed):
 """
 
 
-def test_a_verdict_says_first_that_nothing_was_replayed(here, monkeypatch, capsys):
+def test_a_verdict_says_first_that_nothing_was_replayed(
+    here, monkeypatch, capsys
+):
     Path("counted.py").write_text(COUNTED)
     first = []
     for place in ("counted.py:fit", "of_mine:whole"):

@@ -39,13 +39,18 @@ SOURCES = {
     "default_rng": lambda seed: np.random.default_rng(seed).gumbel(0, [1, 2]),
     "without a seed": lambda seed: np.random.default_rng().exponential(3.0, 2),
     "RandomState()": lambda seed: np.random.RandomState().randn(2),
-    "Generator": lambda seed: np.random.Generator(np.random.PCG64(seed)).logistic(0, 1),
+    "Generator": lambda seed: np.random.Generator(
+        np.random.PCG64(seed)
+    ).logistic(0, 1),
 }
 
 
 def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
     rng, level, times = np.random.default_rng(0), 0.1, 400
-    one, two = rng.binomial(500, 0.4, times), rng.binomial(500, 0.4 / np.e, times)
+    one, two = (
+        rng.binomial(500, 0.4, times),
+        rng.binomial(500, 0.4 / np.e, times),
+    )
     wrong = (ratio_bound(one, two, 500, level, 0.0) > 1).sum()
     assert 0 < wrong <= stats.binom.ppf(0.999, times, level)
 
@@ -92,12 +97,20 @@ def test_other_randomness_follows_the_seed(name, runs):
 def test_what_was_bound_is_bound_again():
     ids = {key: id(bound) for key, bound in vars(binders).items()}
     numpy_names, python_names = dict(vars(np.random)), dict(vars(random))
-    before = binders.HOLDER.rng, binders.Slotted.shared, binders.by_default.__defaults__
+    before = (
+        binders.HOLDER.rng,
+        binders.Slotted.shared,
+        binders.by_default.__defaults__,
+    )
     with recorded():
         assert id(binders.default_rng) != ids["default_rng"]
     assert {key: id(bound) for key, bound in vars(binders).items()} == ids
     assert vars(np.random) == numpy_names and vars(random) == python_names
-    after = binders.HOLDER.rng, binders.Slotted.shared, binders.by_default.__defaults__
+    after = (
+        binders.HOLDER.rng,
+        binders.Slotted.shared,
+        binders.by_default.__defaults__,
+    )
     assert all(one is other for one, other in zip(before, after, strict=True))
 
 
@@ -155,7 +168,9 @@ def test_there_is_no_law_where_something_else_is_random():
 
     def law(decide):
         def fit(X, y, seed):
-            return X[int(decide(seed))] + np.random.default_rng(seed).laplace(0, 1.0)
+            return X[int(decide(seed))] + np.random.default_rng(seed).laplace(
+                0, 1.0
+            )
 
         return compared_while_recorded(fit)
 
@@ -173,9 +188,13 @@ def test_neighbours_are_neighbours_within_the_domain(relation, norm):
     assert len(pairs) > 100
     for one in pairs:
         for data in (one.first, one.second):
-            assert np.linalg.norm(data.X, order, axis=1).max() <= 2 * (1 + 1e-12)
+            assert np.linalg.norm(data.X, order, axis=1).max() <= 2 * (
+                1 + 1e-12
+            )
             assert set(data.y) <= {0.0, 1.0}
-        first, second = (np.column_stack([d.X, d.y]) for d in (one.first, one.second))
+        first, second = (
+            np.column_stack([d.X, d.y]) for d in (one.first, one.second)
+        )
         if relation == "replace":
             assert (first != second).any(axis=1).sum() == 1
         else:
@@ -193,8 +212,12 @@ def test_one_record_is_extreme_where_no_bound_is_declared(bounded, relation):
     domain = Domain(4, 2, relation=relation, **BOUNDS[bounded])
     found = set()
     for pair in domain.extremes(np.random.default_rng(0)):
-        one, two = (np.column_stack([d.X, d.y]) for d in (pair.first, pair.second))
-        with_it, ordinary = (one, two) if relation == "add-remove" else (two, one)
+        one, two = (
+            np.column_stack([d.X, d.y]) for d in (pair.first, pair.second)
+        )
+        with_it, ordinary = (
+            (one, two) if relation == "add-remove" else (two, one)
+        )
         sizes = np.abs(np.vstack([one, two]))
         if not ((sizes > 1e190) & (sizes < 1e300)).any():  # HUGE data sets
             assert len(one) == 4 and np.abs(ordinary).min() >= 1
@@ -217,16 +240,33 @@ def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
 @pytest.mark.parametrize(
     ("first", "second", "least"),
     [
-        (lambda r: r.normal(2, 1, (900, 1)), lambda r: r.normal(0, 1, (900, 1)), 2.0),
-        (lambda r: r.normal(0, 1, (900, 1)), lambda r: r.normal(0, 5, (900, 1)), 1.0),
-        (lambda r: r.integers(0, 2, (900, 3)), lambda r: np.zeros((900, 3)), 2.0),
-        (lambda r: np.full((900, 1), np.nan), lambda r: r.random((900, 1)), 4.0),
+        (
+            lambda r: r.normal(2, 1, (900, 1)),
+            lambda r: r.normal(0, 1, (900, 1)),
+            2.0,
+        ),
+        (
+            lambda r: r.normal(0, 1, (900, 1)),
+            lambda r: r.normal(0, 5, (900, 1)),
+            1.0,
+        ),
+        (
+            lambda r: r.integers(0, 2, (900, 3)),
+            lambda r: np.zeros((900, 3)),
+            2.0,
+        ),
+        (
+            lambda r: np.full((900, 1), np.nan),
+            lambda r: r.random((900, 1)),
+            4.0,
+        ),
     ],
 )
 def test_events_of_every_kind_are_found(first, second, least):
     rng = np.random.default_rng(1)
     samples = [
-        np.asarray(make(rng), dtype=float) for make in (first, second, first, second)
+        np.asarray(make(rng), dtype=float)
+        for make in (first, second, first, second)
     ]
     event = learn(samples[0], samples[1], 0.1, 0.0)
     assert judge(event, samples[2], samples[3], 1e-3, 0.0).epsilon > least
@@ -239,7 +279,9 @@ def test_outputs_of_every_form_are_numbers():
     np.testing.assert_array_equal(numbers(Model()), [1, 1, 3])
     np.testing.assert_array_equal(numbers(1 + 2j), [1, 2])
     # The numbers of a mapping, and its keys.
-    np.testing.assert_array_equal(numbers({2: [1], 1: (2, True)}), [2, 1, 1, 1, 2])
+    np.testing.assert_array_equal(
+        numbers({2: [1], 1: (2, True)}), [2, 1, 1, 1, 2]
+    )
     assert numbers({"a": 1})[1] != numbers({"b": 1})[1]
     with pytest.raises(CannotAuditError, match="expected numbers, found str"):
         numbers("words")

@@ -14,13 +14,20 @@ from weekly import variants
 from . import reviewed
 from .gallery import APPROXIMATE, CASES, DELTA, EPSILON, PURE, SIGMA, SOUND
 
-RUNS, MANY = 150_000, 800_000  # budgets; in runs, so that no verdict hangs on the clock
+RUNS, MANY = (
+    150_000,
+    800_000,
+)  # budgets; in runs, so that no verdict hangs on the clock
 BRIEF, LONGER = 5_000, 30_000  # of a sound function, again and again
 HARD = "sparse vector 3"  # of which the larger budget proves 0.79
 REFUTED = (  # by day, a defect of every kind; all others weekly
     *("sensitivity of the data", "C instead of 2 C", "clip after the mean"),
     *("whole budget twice", "noise on the winner only", "sparse vector 5"),
-    *("early stopping by the loss", "clip per batch", "lower bound written twice"),
+    *(
+        "early stopping by the loss",
+        "clip per batch",
+        "lower bound written twice",
+    ),
 )
 HELD = (  # by day, sound functions: a spread of what they do
     *("C instead of 2 C", "NaN refused", "amplified, but whole data"),
@@ -29,7 +36,9 @@ HELD = (  # by day, sound functions: a spread of what they do
 FREE, ONE = Domain(), Domain(p=1)
 RANDOM = reviewed.laplace_of_random
 SUBTLE = "Laplace of random"  # of which most runs are needed
-TWINS = {case.name: (case.sound, case.claim, case.domain) for case in CASES} | SOUND
+TWINS = {
+    case.name: (case.sound, case.claim, case.domain) for case in CASES
+} | SOUND
 TWINS |= {
     "descent": (reviewed.mended, APPROXIMATE, FREE),
     "Laplace of random": (RANDOM(1.0), PURE, ONE),
@@ -61,11 +70,16 @@ def test_a_defect_is_refuted_with_a_proof(case, runs):
     assert found.refuted and found.epsilon > EPSILON, found
     assert found.pair is not None and found.proof
     one, two = found.pair.first, found.pair.second
-    assert (one.X != two.X).any(axis=1).sum() + (one.y != two.y).any() in (1, 2)
+    assert (one.X != two.X).any(axis=1).sum() + (one.y != two.y).any() in (
+        1,
+        2,
+    )
     assert one.X.shape == (case.domain.n, case.domain.p)
 
 
-AGAIN = [pytest.param(seed, LONGER, marks=pytest.mark.long) for seed in range(2, 6)]
+AGAIN = [
+    pytest.param(seed, LONGER, marks=pytest.mark.long) for seed in range(2, 6)
+]
 
 
 @pytest.mark.parametrize(("seed", "runs"), [(1, BRIEF), *AGAIN])
@@ -74,7 +88,9 @@ def test_a_sound_function_is_not_refuted(name, seed, runs):
     fit, claim, domain = TWINS[name]
     found = audit(fit, claim_of(claim, runs), domain, seed)
     assert not found.refuted, found
-    refuses = any("not finite (raises ValueError" in note for note in found.notes)
+    refuses = any(
+        "not finite (raises ValueError" in note for note in found.notes
+    )
     assert refuses == (name == "NaN refused")
 
 
@@ -83,8 +99,20 @@ def test_a_sound_function_is_not_refuted(name, seed, runs):
 LOUD = "it raises OverflowError: a square overflows: 0 of"
 REVIEWED = {  # what the verdict says of the record and of what it does
     "as it was": (reviewed.as_it_was, APPROXIMATE, FREE, "x = (", ""),
-    "NaN": (reviewed.nan_trap, APPROXIMATE, FREE, "x = (1e+308, ", "exactly 0: 0 of"),
-    "underflow": (reviewed.underflow_trap, APPROXIMATE, FREE, "x = (1e-200, ", "moved"),
+    "NaN": (
+        reviewed.nan_trap,
+        APPROXIMATE,
+        FREE,
+        "x = (1e+308, ",
+        "exactly 0: 0 of",
+    ),
+    "underflow": (
+        reviewed.underflow_trap,
+        APPROXIMATE,
+        FREE,
+        "x = (1e-200, ",
+        "moved",
+    ),
     "quantile": (reviewed.quantile_clip, APPROXIMATE, ONE, "x = (", ""),
     "Laplace of random": (RANDOM(1 / 1.3), PURE, ONE, "x = (", "output[0]"),
     "exception": (reviewed.refuses_large, PURE, FREE, "x = (1e+308, ", LOUD),
@@ -122,7 +150,11 @@ def test_ordinary_records_refute_what_they_can(name):
 CLAIM = PrivacyClaim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
 DECLARED = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
 
-ONE_STEP = {"steps": 1, "step": 3.0, "clip": 1.0}  # which moves the weights far
+ONE_STEP = {
+    "steps": 1,
+    "step": 3.0,
+    "clip": 1.0,
+}  # which moves the weights far
 
 
 def fitting(X, y, seed):
@@ -150,7 +182,9 @@ def test_a_fit_is_not_refuted(fit):
 def test_a_search_of_loud_runs_is_refuted(monkeypatch):
     """Far below the noise that a choice asks of its runs."""
     monkeypatch.setattr(
-        search, "calibrate_choice", lambda ways, epsilon, delta: [0.15] * len(ways)
+        search,
+        "calibrate_choice",
+        lambda ways, epsilon, delta: [0.15] * len(ways),
     )
     monkeypatch.setattr(search, "choice_epsilon", lambda ledgers, delta: 0.9)
     assert audit(searching, replace(CLAIM, runs=1200), Domain(12, 1)).refuted

@@ -46,7 +46,9 @@ def test_the_data_sets_are_those_of_the_configuration(page, configured):
 
 def test_sizes_are_those_of_the_cells(page):
     table = pd.read_csv(CELLS)
-    sizes = table[table["solver" if "solver" in table else "algorithm"].notna()]
+    sizes = table[
+        table["solver" if "solver" in table else "algorithm"].notna()
+    ]
     problems = sizes.drop_duplicates("problem")
     n, p = problems["n"].astype(int), problems["p"].astype(int)
     assert (
@@ -55,7 +57,10 @@ def test_sizes_are_those_of_the_cells(page):
     ) in page
     numbers = problems[problems["loss"] == "least_squares"]
     enough = (numbers["n"] >= 1000 * numbers["p"]).sum()
-    assert f"1000 records a feature; {enough} of the {len(numbers)} problems" in page
+    assert (
+        f"1000 records a feature; {enough} of the {len(numbers)} problems"
+        in page
+    )
 
 
 def test_the_protocol_is_that_of_the_code(page):
@@ -80,7 +85,9 @@ def test_no_other_number_is_on_the_page():
         STATED["docs/arena.md"].get("section", SECTION)
     )
     text = before + after.partition("\n## ")[2]
-    text = re.sub(r"```.*?```|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", "", text, flags=re.S)
+    text = re.sub(
+        r"```.*?```|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", "", text, flags=re.S
+    )
     text = YEARS.sub("", plain(text))
     held = (
         r"\d+ problems on \d+ real data sets, \d+ of two classes and \d+ of numbers",

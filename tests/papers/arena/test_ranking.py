@@ -41,7 +41,11 @@ def test_a_gap_is_no_place_in_a_cell():
     errors = ranking.cells(table(THREE))
     found = ranking.shares(errors)
     assert math.isnan(found["C"].iloc[1])
-    assert found["A"].tolist() == [0, 1, 0] and found["B"].tolist() == [0.5, 0, 0.5]
+    assert found["A"].tolist() == [0, 1, 0] and found["B"].tolist() == [
+        0.5,
+        0,
+        0.5,
+    ]
     standing = ranking.standing(errors).set_index("algorithm")
     assert standing["cells"].to_dict() == {"A": 3, "B": 3, "C": 2}
     assert standing["share"].to_dict() == pytest.approx(
@@ -53,7 +57,9 @@ def test_a_gap_is_no_place_in_a_cell():
 
 def test_a_method_that_meets_no_target_is_last_and_no_gap():
     out = table(THREE)
-    out.loc[out["problem"].eq("three") & out["algorithm"].eq("C"), "status"] = "gap"
+    out.loc[
+        out["problem"].eq("three") & out["algorithm"].eq("C"), "status"
+    ] = "gap"
     errors = ranking.cells(out)
     assert errors["C"].iloc[2] == math.inf
     assert ranking.shares(errors)["C"].iloc[2] == 1
@@ -112,10 +118,15 @@ def test_a_pick_is_as_sure_as_the_data_sets_agree():
     """A is best on all small problems; on large ones B on half of the data sets."""
     small = {f"s{k}": {"A": 0.1, "B": 0.2, "C": 0.05 if k == 0 else None}
              for k in range(8)}  # fmt: skip
-    large = {f"l{k}": {"A": 0.1, "B": 0.09 if k % 2 else 0.11} for k in range(8)}
+    large = {
+        f"l{k}": {"A": 0.1, "B": 0.09 if k % 2 else 0.11} for k in range(8)
+    }
     both = pd.concat([table(small, n=50.0), table(large, n=2000.0)])
     found = ranking.picks(ranking.cells(both))
-    assert {*found["from"]} == {0.0, 100.0} and {*found["algorithm"]} == {"A", "B"}
+    assert {*found["from"]} == {0.0, 100.0} and {*found["algorithm"]} == {
+        "A",
+        "B",
+    }
     sure = found.set_index(["from", "algorithm"])
     assert sure.loc[(0.0, "A"), "share"] == 1.0  # C does one of the data sets
     assert 0.2 < sure.loc[(100.0, "B"), "share"] < 0.8
@@ -148,9 +159,12 @@ def test_a_choice_by_range_beats_one_by_loss_on_data_that_were_left_out():
 
 def test_the_shipped_rule_is_judged_by_its_range():
     rows = [
-        table({"p": {"A": 0.1, "B": 0.4}}, epsilon=epsilon) for epsilon in (0.1, 9.0)
+        table({"p": {"A": 0.1, "B": 0.4}}, epsilon=epsilon)
+        for epsilon in (0.1, 9.0)
     ]
-    errors = ranking.cells(pd.concat(rows))  # in the first range and in the fourth
+    errors = ranking.cells(
+        pd.concat(rows)
+    )  # in the first range and in the fourth
     rule = {"logistic": [*"BAAAA"], "least_squares": [*"AAAAA"]}
     found = pd.DataFrame(ranking.model(errors, rule)).set_index("choice")
     assert found.loc["dperm.fit", "regret"] == pytest.approx(0.15)
@@ -163,7 +177,9 @@ def test_the_rule_of_dperm_fit_is_constant_in_each_range():
     assert methods.FEW_RECORDS in ranking.EDGES
     rules = tables.shipped()
     for is_quadratic, loss in ((False, "logistic"), (True, "least_squares")):
-        for (low, high), name in zip(ranking.BUDGETS, rules[loss], strict=True):
+        for (low, high), name in zip(
+            ranking.BUDGETS, rules[loss], strict=True
+        ):
             for size in (low, low + 1, min(high, 1e9) - 1):
                 assert methods.usual(is_quadratic, 1, size)[0] == name
 
@@ -174,7 +190,10 @@ def test_a_data_set_has_no_say_in_what_is_taken_on_it():
     errors["odd"] = {"A": 1.5, "B": 0.1}
     found = pd.DataFrame(ranking.model(ranking.cells(table(errors))))
     row = found.set_index("choice").loc["by range"]
-    assert found.set_index("choice").loc["by threshold", "regret"] == row["regret"]
+    assert (
+        found.set_index("choice").loc["by threshold", "regret"]
+        == row["regret"]
+    )
     assert row["regret"] == pytest.approx(1.4 / 21)
     assert row["worst"] == pytest.approx(1.4)
     assert row["above_constant"] == pytest.approx(1 / 21)
@@ -183,7 +202,11 @@ def test_a_data_set_has_no_say_in_what_is_taken_on_it():
 def test_with_one_data_set_only_the_constant_is_a_choice():
     """As at the smallest scale: nothing is left to learn a method from."""
     found = ranking.model(ranking.cells(table({"p": {"A": 0.1, "B": 0.2}})))
-    assert [row["choice"] for row in found] == ["constant", "always A", "always B"]
+    assert [row["choice"] for row in found] == [
+        "constant",
+        "always A",
+        "always B",
+    ]
     assert found[0]["regret"] == pytest.approx(0.9)
 
 
@@ -191,7 +214,12 @@ def test_changes_of_nothing_change_nothing():
     every = pd.concat([table(THREE, name) for name in tables.ALL_TUNINGS])
     found = pd.DataFrame(ranking.changes(every))
     assert found["kendall_tau"].to_numpy() == pytest.approx(1.0)
-    assert found["choice"].tolist() == ["tuning", "tuning", "epsilon", "metric"]
+    assert found["choice"].tolist() == [
+        "tuning",
+        "tuning",
+        "epsilon",
+        "metric",
+    ]
 
 
 def test_curves_are_means_of_capped_excesses_in_each_range():
@@ -244,8 +272,12 @@ def test_the_first_picture_shows_the_lowest_line_the_constant_and_who_is_asked_f
     errors = {name: {"A": 0.1, "B": 0.2, "C": 0.3, "D": 0.4, "E": 0.5, "DP-SGD": 5.0}
               for name in ("one", "two", "three")}  # fmt: skip
     near = table(errors, n=100.0)
-    far = table({"big": {"A": 0.5, "B": 0.6, "C": 0.7, "D": 0.8, "E": 0.1}}, n=1e5)
-    curves = pd.DataFrame(ranking.curves(ranking.cells(pd.concat([near, far]))))
+    far = table(
+        {"big": {"A": 0.5, "B": 0.6, "C": 0.7, "D": 0.8, "E": 0.1}}, n=1e5
+    )
+    curves = pd.DataFrame(
+        ranking.curves(ranking.cells(pd.concat([near, far])))
+    )
     figure, rows = figures.drawn_which(curves)
     names = {row["algorithm"] for row in rows}
     assert names == {"A", "B", "E", "DP-SGD", ranking.CONSTANT}  # not C and D
@@ -322,15 +354,21 @@ def test_a_data_sets_own_runs_have_no_say_in_its_default():
 
 
 def test_problems_of_the_same_records_are_left_out_together():
-    means = defaults.settings(runs(MANY), {}).pipe(lambda t: t.assign(data="same"))
+    means = defaults.settings(runs(MANY), {}).pipe(
+        lambda t: t.assign(data="same")
+    )
     assert {*defaults.left_out(means)["setting"]} == {defaults.SHIPPED}
 
 
 def test_a_setting_that_is_refused_counts_as_the_worst():
-    made = runs({name: tried(0.5, [0.1], [0.6]) for name in ("p1", "p2", "p3")})
+    made = runs(
+        {name: tried(0.5, [0.1], [0.6]) for name in ("p1", "p2", "p3")}
+    )
     refused = made["setting"].eq("a 1") & made["problem"].ne("p1")
     made.loc[refused, ["status", "excess"]] = ["gap", np.nan]
-    means = defaults.settings(made, {}).pipe(lambda t: t.assign(data=t["problem"]))
+    means = defaults.settings(made, {}).pipe(
+        lambda t: t.assign(data=t["problem"])
+    )
     assert {*defaults.left_out(means)["setting"]} == {defaults.SHIPPED}
     wide = defaults.by_epsilon(means).set_index(["problem", "setting"])
     assert wide.loc[("p1", "a 1"), "epsilon 1"] == pytest.approx(0.1)
@@ -351,7 +389,9 @@ def ended(tests):
     ])  # fmt: skip
 
 
-def test_data_on_which_nothing_can_be_learned_are_named_and_not_counted(monkeypatch):
+def test_data_on_which_nothing_can_be_learned_are_named_and_not_counted(
+    monkeypatch,
+):
     errors = {"good": {"A": 0.5}, "poor": {"A": 1.5}, "empty": {"A": 0.2}}
     parts = [table(errors, name, n=100.0) for name in tables.ALL_TUNINGS]
     ends = ended({"good": (0.5, 0.9), "poor": (0.5, 0.6), "empty": (0.5, 0.5)})
@@ -369,7 +409,9 @@ def test_data_on_which_nothing_can_be_learned_are_named_and_not_counted(monkeypa
 
 def test_balance_has_both_methods_and_the_smaller_class(monkeypatch):
     errors = {"one": {"dp_gram": 0.5, "objective_perturbation": 0.2}}
-    made = pd.concat([table(errors, ranking.LEFT_OUT), ended({"one": (0.5, 0.9)})])
+    made = pd.concat(
+        [table(errors, ranking.LEFT_OUT), ended({"one": (0.5, 0.9)})]
+    )
     made["accuracy"] = made["accuracy"].fillna(0.8)
     monkeypatch.setattr(tables, "outcomes", lambda swept, inputs: made)
     (row,) = tables.balance(None, None).to_dict("records")
@@ -385,7 +427,9 @@ def test_means_of_the_same_runs_are_made_once(monkeypatch):
         race, "means", lambda *given: made.append(given) or real(*given)
     )
     first = defaults.means(runs, {"A": "a"})
-    pd.testing.assert_frame_equal(first, real(runs, {"A": "a"}), check_exact=True)
+    pd.testing.assert_frame_equal(
+        first, real(runs, {"A": "a"}), check_exact=True
+    )
     assert len(made) == 3  # solvers
     first.loc[:, "mean"] = 0.0  # a product may change what it is given
     again = defaults.means(runs[runs["solver"] != "B"], {"A": "a"})

@@ -41,19 +41,25 @@ def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
 
 def test_both_ends_of_a_problem(config):
     constant, free = baselines({"problem": "breast_tumours"}, stored(config))
-    assert (constant["excess"], free["excess"]) == (1.0, 0.0) and free["test"] > 0.95
+    assert (constant["excess"], free["excess"]) == (1.0, 0.0) and free[
+        "test"
+    ] > 0.95
 
 
 def test_data_that_cannot_be_had_have_a_row_with_the_reason(config):
     point = {"problem": "magic04"}
     for name in ("ends", "peers"):
-        (row,) = SweepRun(config, name).measured((point, 0, "")).to_dict("records")
+        (row,) = (
+            SweepRun(config, name).measured((point, 0, "")).to_dict("records")
+        )
         assert row["status"] == "unavailable" and row["reason"]
 
 
 def test_a_library_without_an_environment_is_a_gap(config, monkeypatch):
     monkeypatch.setattr(libraries, "environment", lambda _: ("", "no network"))
-    rows = sweeps.peers({"problem": "breast_tumours"}, 1, stored(config), [1.0], 2)
+    rows = sweeps.peers(
+        {"problem": "breast_tumours"}, 1, stored(config), [1.0], 2
+    )
     assert [row["solver"] for row in rows] == ["diffprivlib", "interpret"]
     for row in rows:
         assert (row["status"], row["reason"]) == ("gap", "no network")

@@ -39,7 +39,11 @@ STORED = Inputs(Data(), [])
 
 
 def won(swept, **options):
-    arguments = {"metric": "excess", "method": "ours", "others": ["theirs", "constant"]}
+    arguments = {
+        "metric": "excess",
+        "method": "ours",
+        "others": ["theirs", "constant"],
+    }
     return tables.wins(swept, None, STORED, **(arguments | options))
 
 
@@ -78,16 +82,29 @@ def test_a_ratio_of_what_is_not_positive_is_missing(swept):
 
 def test_curves_have_both_ends_as_levels_in_every_panel(swept):
     picture = figures.curves(
-        swept, None, STORED, "epsilon", "excess", panel="", axes={"xscale": "log"}
+        swept,
+        None,
+        STORED,
+        "epsilon",
+        "excess",
+        panel="",
+        axes={"xscale": "log"},
     )
     rows = picture.rows.set_index("algorithm")
     assert {*rows["panel"]} == {"all"}
-    assert rows.loc["the best constant", ["role", "mean"]].tolist() == ["level", 1.0]
+    assert rows.loc["the best constant", ["role", "mean"]].tolist() == [
+        "level",
+        1.0,
+    ]
     ours = rows.loc["OURS"].sort_values("x")
     assert ours["x"].tolist() == [0.1, 1.0] and {*ours["role"]} == {"joined"}
     assert ours["mean"].tolist() == pytest.approx([np.mean(OURS)] * 2)
     assert picture.styles["OURS"]["color"] != picture.styles["THEIRS"]["color"]
-    assert picture.axes == {"xlabel": "epsilon", "ylabel": "excess", "xscale": "log"}
+    assert picture.axes == {
+        "xlabel": "epsilon",
+        "ylabel": "excess",
+        "xscale": "log",
+    }
     by_epsilon = figures.curves(
         swept, None, STORED, "epsilon", "excess", panel="epsilon"
     )
@@ -99,7 +116,9 @@ def test_curves_have_both_ends_as_levels_in_every_panel(swept):
 def test_fewer_records_are_a_part_of_more():
     few, many = sweeps.drawn(100, 10), sweeps.drawn(100, 50)
     assert len({*many}) == 50 and {*few} < {*many}
-    with pytest.raises(ValueError, match="records: expected at most 100, found 101"):
+    with pytest.raises(
+        ValueError, match="records: expected at most 100, found 101"
+    ):
         sweeps.drawn(100, 101)
 
 

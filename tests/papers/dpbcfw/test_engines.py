@@ -21,7 +21,12 @@ from dperm.solvers.distributed.node import Message
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw
 
 OPTIONS = dp_bcfw.Options(
-    nodes=3, radius=1.5, update="feasible", sketch=12, entry_bound=4.0, label_bound=4.0
+    nodes=3,
+    radius=1.5,
+    update="feasible",
+    sketch=12,
+    entry_bound=4.0,
+    label_bound=4.0,
 )
 NOISE = Noise(None, 0.02, 0.4, 0.0)
 
@@ -78,7 +83,9 @@ class Sizes:
 
 def same(run, local):
     for name in ("x", "q", "chosen", "up", "down"):
-        np.testing.assert_array_equal(*(getattr(one, name) for one in (run, local)))
+        np.testing.assert_array_equal(
+            *(getattr(one, name) for one in (run, local))
+        )
 
 
 def test_a_cluster_of_processes_gives_the_same_bits(instance, started, local):
@@ -122,7 +129,11 @@ def test_a_scheduler_that_is_configured_is_used_and_left_running(
     import dask
     from distributed import Client, LocalCluster
 
-    how = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    how = {
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+    }
     with (
         LocalCluster(n_workers=2, **how) as cluster,
         dask.config.set({"scheduler-address": cluster.scheduler_address}),

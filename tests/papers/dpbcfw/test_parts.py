@@ -39,7 +39,11 @@ def test_record_bound_holds_and_is_reached(loss):
     rng, loss_function = np.random.default_rng(0), named(loss)
     B, Y, R = 2.0, 3.0, 1.5
     bound = record_bound(loss_function, B, Y, R)
-    offset = Y * rng.uniform(-1, 1, 10_000) if loss_function.labels == "real" else 0.0
+    offset = (
+        Y * rng.uniform(-1, 1, 10_000)
+        if loss_function.labels == "real"
+        else 0.0
+    )
     margins = R * rng.uniform(-1, 1, 10_000) + offset
     found = B * np.abs(loss_function.derivatives(margins)).max()
     assert found <= bound

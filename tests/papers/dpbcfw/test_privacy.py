@@ -32,8 +32,12 @@ def test_no_replaced_record_moves_a_release_beyond_what_tight_declares():
 # --- cost -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("nodes", "expected"), [(1, 0.29), (4, 0.66), (16, 1.50)])
-def test_index_noise_as_printed_with_a_valid_lipschitz_constant(nodes, expected):
+@pytest.mark.parametrize(
+    ("nodes", "expected"), [(1, 0.29), (4, 0.66), (16, 1.50)]
+)
+def test_index_noise_as_printed_with_a_valid_lipschitz_constant(
+    nodes, expected
+):
     """K T selections compose: the cost grows like sqrt(K), target 0.5 (delta / 2)."""
     at = synthetic(LARGE, 0)
     options = dp_bcfw.Options(
@@ -56,7 +60,12 @@ def test_sketch_noise_as_printed_and_what_it_costs():
     noise = dp_bcfw.noise(at.problem, 100, options, 1.0, 1 / 800, "scaled")
     J = shared_sketch(800, 80, 0)
     top = np.linalg.norm(J.by_record, 2)
-    printed = top * math.sqrt(400) * math.sqrt(2 * (math.log(800) + 0.5)) / (800 * 0.5)
+    printed = (
+        top
+        * math.sqrt(400)
+        * math.sqrt(2 * (math.log(800) + 0.5))
+        / (800 * 0.5)
+    )
     assert noise.sketch_scale == pytest.approx(printed)
     _, sketch = dp_bcfw_noise.epsilons_apart(noise, 1 / 1600)
     assert 500 < sketch < 1000
@@ -73,13 +82,18 @@ def attacked(problem, options, noise, J, record, entry, seeds):
     others = A.copy()
     others[record] = 0.0
     A[record] = entry
-    data, column = build("pair", A, y, "least_squares", Penalty()), J[:, record]
+    data, column = (
+        build("pair", A, y, "least_squares", Penalty()),
+        J[:, record],
+    )
     sums, sent = [], []
     for seed in seeds:
         with dp_bcfw.Run(data, streams(seed), options, noise) as run:
             run.advance(20)
         shown = [run.features[j] - J @ others[:, j - 1] for j in run.features]
-        size = noise.sketch_scale * np.linalg.norm(column) * math.sqrt(len(shown))
+        size = (
+            noise.sketch_scale * np.linalg.norm(column) * math.sqrt(len(shown))
+        )
         sums.append(column @ np.sum(shown, axis=0) / size)
         sent.append(len(shown))
     return np.array(sums), np.array(sent)
@@ -94,7 +108,9 @@ def test_all_features_sent_reveal_what_their_lower_bound_says(instance):
     record = int(np.linalg.norm(J, axis=0).argmax())
     means = []
     for entry in (-0.5, 0.5):
-        S, sent = attacked(problem, options, noise, J, record, entry, range(60))
+        S, sent = attacked(
+            problem, options, noise, J, record, entry, range(60)
+        )
         assert S.std() == pytest.approx(1.0, abs=4.5 / math.sqrt(120))
         means.append(S)
     gap = means[1].mean() - means[0].mean()
@@ -103,16 +119,22 @@ def test_all_features_sent_reveal_what_their_lower_bound_says(instance):
     assert gap == pytest.approx(predicted, abs=4.5 * math.sqrt(2 / 60))
     count = int(sent.min())
     least = dp_bcfw_noise.sent_epsilon(noise, count, 1e-3)
-    assert least == pytest.approx(gaussian_epsilon(math.sqrt(count) * mu, 1e-3))
+    assert least == pytest.approx(
+        gaussian_epsilon(math.sqrt(count) * mu, 1e-3)
+    )
     half = dp_bcfw_noise.sent_epsilon(noise, count, 1e-3, 0.5)
-    assert half == pytest.approx(gaussian_epsilon(math.sqrt(count) * mu / 2, 1e-3))
+    assert half == pytest.approx(
+        gaussian_epsilon(math.sqrt(count) * mu / 2, 1e-3)
+    )
     assert 1 < least < noise.true_epsilon
 
 
 def test_a_divided_feature_has_n_times_the_noise_and_its_price(instance):
     given = {"nodes": 3, "epsilon": 1.0, "sketch": 12, "iterations": 20}
     stated = runs.noise_of(instance, runs.RunSetting(noise="stated", **given))
-    divided = runs.noise_of(instance, runs.RunSetting(noise="divided", **given))
+    divided = runs.noise_of(
+        instance, runs.RunSetting(noise="divided", **given)
+    )
     n = instance.problem.n
     assert divided.sketch_scale == pytest.approx(n * stated.sketch_scale)
     assert divided.index_scale == stated.index_scale
@@ -125,7 +147,9 @@ def test_a_divided_feature_has_n_times_the_noise_and_its_price(instance):
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_tight_noise_keeps_its_target(instance, epsilon_, share):
     options = dp_bcfw.Options(nodes=3, sketch=12, share=share)
-    noise = dp_bcfw.noise(instance.problem, 20, options, epsilon_, 1e-3, "tight")
+    noise = dp_bcfw.noise(
+        instance.problem, 20, options, epsilon_, 1e-3, "tight"
+    )
     spent = true_epsilon(noise.ledger, 1e-3)
     assert spent <= epsilon_ * (1 + 1e-6)
     assert spent >= 0.7 * epsilon_
@@ -149,7 +173,9 @@ def test_dp_fw_noise_as_published_costs_more_than_its_target(instance):
     G = dp_fw.valid_lipschitz(instance.problem, options)
     assert G == 4.0 * (4.0 * 2.0 + 4.0)
     n, delta = instance.problem.n, 1e-6
-    noise = dp_fw.noise(instance.problem, 100, options, 1.0, delta, "published")
+    noise = dp_fw.noise(
+        instance.problem, 100, options, 1.0, delta, "published"
+    )
     assert noise.index_scale == pytest.approx(
         G * 2.0 * math.sqrt(800 * math.log(1e6)) / n
     )

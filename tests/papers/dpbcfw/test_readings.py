@@ -8,30 +8,51 @@ from dperm.papers.dpbcfw import figures, tables
 from dperm.papers.dpbcfw.runs import RunSetting, noise_of
 from dperm.plotting import drawing
 
-OURS = {"noise": "stated", "epsilon": 1.0, "nodes": 2, "sketch": 10, "iterations": 9}
-CENTRAL = {"method": "dp_fw", "noise": "scaled", "epsilon": 1.0, "iterations": 9}
+OURS = {
+    "noise": "stated",
+    "epsilon": 1.0,
+    "nodes": 2,
+    "sketch": 10,
+    "iterations": 9,
+}
+CENTRAL = {
+    "method": "dp_fw",
+    "noise": "scaled",
+    "epsilon": 1.0,
+    "iterations": 9,
+}
 
 
 # --- noise and runs -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keys", [OURS, CENTRAL])
-def test_an_epsilon_an_iteration_saves_the_root_of_their_number(instance, keys):
+def test_an_epsilon_an_iteration_saves_the_root_of_their_number(
+    instance, keys
+):
     plain = noise_of(instance, RunSetting(**keys))
     single = noise_of(instance, RunSetting(**keys, per="iteration"))
-    assert plain.index_scale / single.index_scale == pytest.approx(3.0)  # sqrt(9)
+    assert plain.index_scale / single.index_scale == pytest.approx(
+        3.0
+    )  # sqrt(9)
     if keys is OURS:
         assert plain.sketch_scale / single.sketch_scale == pytest.approx(3.0)
-    counts = [[event.count for event in each.ledger.events] for each in (plain, single)]
+    counts = [
+        [event.count for event in each.ledger.events]
+        for each in (plain, single)
+    ]
     assert counts[0] == counts[1]  # the whole run is accounted for
     assert single.true_epsilon > plain.true_epsilon
 
 
 def test_scores_of_the_sum_are_n_times_larger(instance):
     plain, summed = (
-        noise_of(instance, RunSetting(**OURS, objective=one)) for one in ("mean", "sum")
+        noise_of(instance, RunSetting(**OURS, objective=one))
+        for one in ("mean", "sum")
     )
-    assert plain.index_scale / summed.index_scale == pytest.approx(instance.problem.n)
+    assert plain.index_scale / summed.index_scale == pytest.approx(
+        instance.problem.n
+    )
     assert summed.sketch_scale == plain.sketch_scale
     assert summed.ledger.events[0].scale == summed.index_scale
 
@@ -43,7 +64,9 @@ def test_scores_of_the_sum_are_n_times_larger(instance):
      ("per", "epoch", "total, iteration")],
 )  # fmt: skip
 def test_settings_of_unknown_kinds_are_refused(key, value, said):
-    with pytest.raises(ValueError, match=f"settings.{key}: expected one of {said}"):
+    with pytest.raises(
+        ValueError, match=f"settings.{key}: expected one of {said}"
+    ):
         RunSetting(**{key: value})
 
 
@@ -71,9 +94,15 @@ def against_n(exponent, in_K=-0.1, level=0.5, spread=1e-3):
         (against_n(0.2), (1, 1, 0)),
         (against_n(-0.3, in_K=0.1), (1, 1, 0)),
         (against_n(-0.3, level=1.7), (1, 0, 0)),
-        (against_n(-0.3, spread=0.0), (1, 1, 0)),  # identical draws show nothing
+        (
+            against_n(-0.3, spread=0.0),
+            (1, 1, 0),
+        ),  # identical draws show nothing
         (against_n(-0.3).query("replicate == 0"), (1, 1, 0)),
-        (pd.concat([against_n(-0.3), against_n(0.2).assign(ball=3.0)]), (2, 2, 1)),
+        (
+            pd.concat([against_n(-0.3), against_n(0.2).assign(ball=3.0)]),
+            (2, 2, 1),
+        ),
     ],
 )
 def test_figure_4_falls_with_n_and_with_nodes(rows, counts):

@@ -62,7 +62,9 @@ def test_the_curvature_is_attained_between_vertices(instance):
     A, n = instance.problem.A.toarray(), instance.problem.n
     worst = max(
         np.sum((A @ (u - v)) ** 2) / n
-        for u, v in itertools.product(np.vstack([np.eye(90), -np.eye(90)]), repeat=2)
+        for u, v in itertools.product(
+            np.vstack([np.eye(90), -np.eye(90)]), repeat=2
+        )
     )
     assert sweeps.ball_curvature(instance, 1.0) == pytest.approx(worst)
 

@@ -46,7 +46,9 @@ def test_readings_scale_the_noise(problem, bound, composed):
 
 def test_bounds_below_the_features_are_refused():
     for wrong in ({"bound": 0.5}, {"negative": "dropped"}):
-        with pytest.raises(ValueError, match=f"options.{next(iter(wrong))}: expected"):
+        with pytest.raises(
+            ValueError, match=f"options.{next(iter(wrong))}: expected"
+        ):
             dp_cd_priv.Options(**wrong)
 
 
@@ -108,7 +110,9 @@ def test_noise_is_what_the_ledger_says():
 
     def tops(noise):
         sure = levels.counted(problem.A) + noise > 4 * counts.scale
-        return [int(np.flatnonzero(row)[-1]) if row.any() else 0 for row in sure]
+        return [
+            int(np.flatnonzero(row)[-1]) if row.any() else 0 for row in sure
+        ]
 
     moved = 0
     for seed in range(40):

@@ -42,13 +42,20 @@ def test_constants_cost_what_they_name(config, constants):
     assert 0.99 * target < rows[0]["true_epsilon"] <= target
     given = rows[0]["given"]
     assert ("M_j" in given) == (constants == "exact")
-    assert ("b_j" in given) == (constants not in TAKING_NONE and "M_j" not in given)
+    assert ("b_j" in given) == (
+        constants not in TAKING_NONE and "M_j" not in given
+    )
 
 
 def test_readings_without_p_cost_more_than_they_say(config):
     target = config.problem.privacy.epsilon
-    assert swept(config, "equation 126", "published")[0]["true_epsilon"] <= target
-    assert swept(config, "without p", "published")[0]["true_epsilon"] > 1.4 * target
+    assert (
+        swept(config, "equation 126", "published")[0]["true_epsilon"] <= target
+    )
+    assert (
+        swept(config, "without p", "published")[0]["true_epsilon"]
+        > 1.4 * target
+    )
 
 
 def test_a_run_that_diverged_leads_nobody():
@@ -83,15 +90,27 @@ def test_the_variants_of_dp_cd_stand_beside_it():
     )
 
 
-def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(monkeypatch):
-    given = {"problem": "one", "relative_error": [0.1, 0.3], "true_epsilon": 1.0}
-    given |= {"calibration": "tight", "constants": "private bounds", "given": ""}
+def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(
+    monkeypatch,
+):
+    given = {
+        "problem": "one",
+        "relative_error": [0.1, 0.3],
+        "true_epsilon": 1.0,
+    }
+    given |= {
+        "calibration": "tight",
+        "constants": "private bounds",
+        "given": "",
+    }
     equal = pd.DataFrame({
         "problem": "one", "solver": ["dp_sgd"] * 3 + ["dp_cd"],
         "epsilon": [1.0, 1.0, 10.0, 1.0], "relative_error": [1.0, 3.0, 0.5, 0.1],
     })  # fmt: skip
     rows = {"constants": pd.DataFrame(given), "epsilon": equal}
-    monkeypatch.setattr(tables.results, "load_sweep", lambda _, name: rows[name])
+    monkeypatch.setattr(
+        tables.results, "load_sweep", lambda _, name: rows[name]
+    )
     problem = SimpleNamespace(privacy=SimpleNamespace(epsilon=1.0))
     monkeypatch.setattr(tables, "titles", lambda *_: {"one": problem})
     made = tables.private_constants(None, None, None, PRODUCT, ["one"])
@@ -110,5 +129,7 @@ def test_one_step_of_each_coordinate_leaves_the_noise_of_its_release():
     )
     found = pd.DataFrame(rows).groupby("calibration")["excess"].mean()["tight"]
     # p Gaussian releases of sensitivity 2 / n; the least noise for epsilon 1 together
-    scale = smallest(lambda z: gaussian_epsilon(math.sqrt(p) / z, 1 / n**2), 1.0, 1e-6)
+    scale = smallest(
+        lambda z: gaussian_epsilon(math.sqrt(p) / z, 1 / n**2), 1.0, 1e-6
+    )
     assert found == pytest.approx(p / 2 * (2 * scale / n) ** 2, rel=0.15)

@@ -14,7 +14,9 @@ from dperm.solvers.batched.constants import strong_convexity
 
 @pytest.fixture(params=["logistic", "least_squares"])
 def case(request):
-    problem = replace(make_problem(request.param, "l2"), epsilon=1.0, delta=1e-6)
+    problem = replace(
+        make_problem(request.param, "l2"), epsilon=1.0, delta=1e-6
+    )
     return problem, solve(problem)
 
 
@@ -41,7 +43,12 @@ def test_equation_70_at_its_t_is_equation_71(case):
     assert found.inner == pytest.approx(2 * problem.p * (1 + 1 / mu))
     size = theory.compared(problem, optimum)[0]["lipschitz"] ** 2
     level = (
-        24 * problem.p * (1 + 1 / mu) * size * math.log(1e6) / (problem.n * 1e4) ** 2
+        24
+        * problem.p
+        * (1 + 1 / mu)
+        * size
+        * math.log(1e6)
+        / (problem.n * 1e4) ** 2
     )
     sum_of_70 = found.start / 2**found.periods + level * found.periods
     assert found.periods > 1 and sum_of_70 == pytest.approx(found.bound)
@@ -53,7 +60,11 @@ def test_a_run_has_the_noise_of_theorem_3_1(case):
     large = replace(problem, epsilon=50.0)
     found = theory.terms(large, optimum, "convex")
     count = max(1, round(found.inner))
-    sigma = found.lipschitz * math.sqrt(12 * count * math.log(1e6)) / (problem.n * 50)
+    sigma = (
+        found.lipschitz
+        * math.sqrt(12 * count * math.log(1e6))
+        / (problem.n * 50)
+    )
     run = theory.AsPrinted(large, found, seed=3, periods=1)
     step, clip, scale = run.constants[0, :, 0]
     np.testing.assert_allclose(scale * run.share, sigma)
@@ -67,5 +78,7 @@ def test_without_noise_to_speak_of_the_bound_holds(case):
     for name in theory.CASES:
         large = replace(problem, epsilon=1e4)
         found = theory.terms(large, optimum, name)
-        ended = [theory.run(large, found, seed) - optimum.value for seed in range(3)]
+        ended = [
+            theory.run(large, found, seed) - optimum.value for seed in range(3)
+        ]
         assert 0 <= np.mean(ended) < found.bound

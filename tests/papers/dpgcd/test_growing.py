@@ -23,7 +23,9 @@ def swept(law, knob="p", values=(100, 1000, 10000), spread=0.0):
 
 def test_exponents_of_powers_of_p_and_of_its_logarithm():
     laws = [lambda p: 1e-3 * p**0.5, lambda p: 0.01 * np.log(p) ** 2]
-    found = [tables.exponents(swept(law, spread=0.05), "p", ["n"]) for law in laws]
+    found = [
+        tables.exponents(swept(law, spread=0.05), "p", ["n"]) for law in laws
+    ]
     (power,), (log,) = found
     assert power["exponent_low"] < 0.5 < power["exponent_high"]
     assert power["learnt"] and power["most"] == pytest.approx(0.1, rel=0.1)

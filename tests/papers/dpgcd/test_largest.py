@@ -18,7 +18,9 @@ def test_the_largest_of_many_has_its_law():
 
 def test_the_median_of_the_largest_grows_with_the_logarithm_of_the_number():
     counts = 10.0 ** np.array([6, 9, 12, 15])
-    middles = [float(largest.largest_laplace(np.array(0.5), m, 2.0)) for m in counts]
+    middles = [
+        float(largest.largest_laplace(np.array(0.5), m, 2.0)) for m in counts
+    ]
     expected = 2.0 * np.log(counts / (2 * np.log(2)))
     np.testing.assert_allclose(middles, expected, rtol=1e-5)
 
@@ -31,7 +33,9 @@ def one_step(p, tau, scale):
     reach = scale * (np.log(p) + 40)
     grid = np.linspace(-10 * scale, 1 + reach, 400_001)[:, None]
     logs = scores.logcdf(grid)
-    log_chances = logs.sum(axis=1, keepdims=True) - logs + (p - tau) * zero.logcdf(grid)
+    log_chances = (
+        logs.sum(axis=1, keepdims=True) - logs + (p - tau) * zero.logcdf(grid)
+    )
     density = scores.pdf(grid) * np.exp(log_chances)
     chosen = integrate.trapezoid(density, grid, axis=0)
     start = (true**2).sum()

@@ -21,7 +21,9 @@ def grown(config, algorithm, epsilon):
 
 def test_growth_costs_the_epsilon_it_names(configured):  # noqa: F811
     config = configured("paper=dpgcd")
-    little, much = (grown(config, "DP-GCD", epsilon) for epsilon in (2.0, 200.0))
+    little, much = (
+        grown(config, "DP-GCD", epsilon) for epsilon in (2.0, 200.0)
+    )
     assert 1.98 < little[0]["true_epsilon"] <= 2.0
     assert 198 < much[0]["true_epsilon"] <= 200.0
     assert np.mean([row["share"] for row in much]) < 0.8 * np.mean(
@@ -31,7 +33,13 @@ def test_growth_costs_the_epsilon_it_names(configured):  # noqa: F811
 
 # --- where the selection is what fails ------------------------------------------------
 
-GIVEN = {"epsilon": 1.0, "delta": 1e-6, "tau": 10, "counts": [1, 4], "fresh": 6}
+GIVEN = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "tau": 10,
+    "counts": [1, 4],
+    "fresh": 6,
+}
 
 
 def test_the_instance_is_half_the_squared_distance_whatever_p():
@@ -49,7 +57,9 @@ def test_without_noise_the_largest_coefficients_are_taken_in_order():
     settings = BatchedSettings(np.ones(1), np.full(1, 30**1.5), 0.0)
     run = dp_gcd.Run(problem, settings, streams(1), dp_gcd.Options(), total=3)
     run.advance(3)
-    np.testing.assert_allclose(run.weights[0, :4], [1, 1 / 2, 1 / 3, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        run.weights[0, :4], [1, 1 / 2, 1 / 3, 0], atol=1e-12
+    )
 
 
 def test_noise_on_a_derivative_does_not_depend_on_p():

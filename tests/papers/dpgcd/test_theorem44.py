@@ -57,7 +57,9 @@ def test_equation_28_at_its_t(at):
     expected = (size / (128 * math.log(1 / DELTA))) ** (1 / 3)
     assert pytest.approx(expected, abs=0.5) == T > 100
     R = at.radius**2
-    assert bound == pytest.approx(8 * R / T + math.sqrt(32 * R * at.noise(n, T)))
+    assert bound == pytest.approx(
+        8 * R / T + math.sqrt(32 * R * at.noise(n, T))
+    )
 
 
 def equation_54(at, n, T):
@@ -73,7 +75,9 @@ def equation_66(at, n, T):
         rest = at.sizes[tau] if tau < at.p else 0.0
         wide, left = min(T, at.p) + tau, (at.p - tau) * at.M.max() * rest**2
         kept = (1 - at.mu / (4 * wide)) ** T * at.start
-        found.append(kept + 4 * wide * at.noise(n, T) / at.mu + wide / 8 * left)
+        found.append(
+            kept + 4 * wide * at.noise(n, T) / at.mu + wide / 8 * left
+        )
     return min(found)
 
 
@@ -93,7 +97,11 @@ def test_a_bound_is_its_equation_at_the_best_t(at, name, equation, n):
 def test_so_many_records_are_needed(at, name):
     found, bound = theorem44.needed(at, name), theorem44.CASES[name]
     assert 1 < found < math.inf
-    assert bound(at, round(found))[1] <= at.start < bound(at, round(0.9 * found))[1]
+    assert (
+        bound(at, round(found))[1]
+        <= at.start
+        < bound(at, round(0.9 * found))[1]
+    )
 
 
 def test_a_quiet_run_is_greedy_descent(case, at):
@@ -132,7 +140,9 @@ def test_a_run_draws_the_noise_of_the_theorem(monkeypatch, case, at):
 def test_other_problems_are_refused():
     for names in (("least_squares", "l2"), ("logistic", "l1")):
         problem = make_problem(*names)
-        with pytest.raises(ValueError, match="expected a Lipschitz loss and a ridge"):
+        with pytest.raises(
+            ValueError, match="expected a Lipschitz loss and a ridge"
+        ):
             theorem44.known(problem, solve(problem))
 
 
@@ -149,6 +159,8 @@ def test_a_run_on_squares_leaves_the_noise_of_the_steps_that_were_right():
     assert theorem44.run_decaying(at, n, 1, 1, 300).mean() == pytest.approx(
         at.start - 0.5, rel=1e-3
     )
-    alone = theorem44.decaying(1, 1.0, 1e-6)  # half a squared Laplace number is left
+    alone = theorem44.decaying(
+        1, 1.0, 1e-6
+    )  # half a squared Laplace number is left
     ends = theorem44.run_decaying(alone, n, 1, 1, 20_000)
     assert ends.mean() / alone.scale(n, 1) ** 2 == pytest.approx(1, rel=0.1)

@@ -27,7 +27,9 @@ def tallied(target, seed, n=1000, d=8, bias=0.3, p=1.5, options=OPTIONS[0]):
 def test_a_phase_in_closed_form_is_all_its_leaves(options):
     quick = tallied(PRIVATE, 3, options=options).solve()
     slow = tallied(PRIVATE, 3, options=options)
-    leaves = [*noisy_sfw.Run.releases(slow)]  # every leaf's step on the same estimates
+    leaves = [
+        *noisy_sfw.Run.releases(slow)
+    ]  # every leaf's step on the same estimates
     assert len(leaves) > slow.tree.phases
     np.testing.assert_allclose(quick, slow.x, rtol=1e-12)
 
@@ -43,7 +45,9 @@ def test_what_a_phase_keeps_is_the_product_of_its_steps(options):
 def test_a_sum_has_the_mean_and_the_variance_of_its_records():
     """Entries of the mean are +-1 / d^(1/q), so that their variance is known."""
     d, bias, runs = 8, 0.3, 4000
-    drawn = np.array([tallied(SILENT, s).estimate(1, 0, 0)[0] for s in range(runs)])
+    drawn = np.array(
+        [tallied(SILENT, s).estimate(1, 0, 0)[0] for s in range(runs)]
+    )
     setup, coins = Setup("linear", 1.5, d), hard("all", d, 1, bias)
     batch = noisy_sfw.tree(1000, OPTIONS[0]).batch
     size = d ** (-1 / setup.q)
@@ -77,7 +81,15 @@ def test_the_mean_excess_is_that_of_runs_on_records():
         given = (setup, [PRIVATE], streams(seed), coins, n, OPTIONS[0])
         point = noisy_sfw.Run(*given).solve()
         excesses["records"].append(coins.excess(point, setup)[0])
-        given = (setup, [PRIVATE], streams(seed + runs), coins, n, OPTIONS[0], seed)
+        given = (
+            setup,
+            [PRIVATE],
+            streams(seed + runs),
+            coins,
+            n,
+            OPTIONS[0],
+            seed,
+        )
         point = binomials.BinomialRun(*given).solve()
         excesses["sums"].append(coins.excess(point, setup)[0])
     first, second = (np.array(values) for values in excesses.values())
@@ -87,6 +99,14 @@ def test_the_mean_excess_is_that_of_runs_on_records():
 
 def test_only_linear_losses_of_whole_records_are_tallied():
     coins = hard("one a record", 4, 1, 0.3)
-    given = (Setup("linear", 2.0, 4), [SILENT], streams(1), coins, 1000, OPTIONS[0], 1)
+    given = (
+        Setup("linear", 2.0, 4),
+        [SILENT],
+        streams(1),
+        coins,
+        1000,
+        OPTIONS[0],
+        1,
+    )
     with pytest.raises(ValueError, match="linear loss"):
         binomials.BinomialRun(*given)

@@ -24,7 +24,9 @@ def test_gradients_are_those_of_the_closed_risk(p):
         setup, w = Setup(loss, p, 5), np.linspace(-0.3, 0.2, 5)[None, :]
         found = gradient(source, w, setup)[0]
         for j, away in enumerate(1e-5 * np.eye(5)):
-            up, down = (source.excess(w + at, setup)[0] for at in (away, -away))
+            up, down = (
+                source.excess(w + at, setup)[0] for at in (away, -away)
+            )
             assert found[j] == pytest.approx((up - down) / 2e-5, abs=1e-8)
 
 
@@ -33,11 +35,15 @@ def test_bounds_are_the_lemmas():
     leading = math.sqrt(math.e) + math.sqrt(3 * math.log(8 / 0.05))
     bare = 2 * leading * 4 / math.sqrt(64)
     assert tree_bound(setup, 64, 3, NONE) == pytest.approx(bare)
-    noisy = 2 * leading * (4 + 16 * 3) * math.sqrt(4 * math.log(1e6)) / (64 * 0.5)
+    noisy = (
+        2 * leading * (4 + 16 * 3) * math.sqrt(4 * math.log(1e6)) / (64 * 0.5)
+    )
     found = tree_bound(setup, 64, 3, Target(0.5, 1e-6, "published"))
     assert found == pytest.approx(bare + noisy)
     n, eta = 1000, math.log(1000 / math.log(8)) / 1000
-    leading = math.e * math.sqrt(2 * math.log(8)) + math.sqrt(3 * math.log(20_000))
+    leading = math.e * math.sqrt(2 * math.log(8)) + math.sqrt(
+        3 * math.log(20_000)
+    )
     away = math.sqrt(2) * (1 - eta) ** 9 * 2 / math.sqrt(n) + eta * 3 * 4
     found = walk_bound(Setup("least_squares", 1.0, 4), n, 9)
     assert found == pytest.approx(2 * leading * away)

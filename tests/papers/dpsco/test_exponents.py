@@ -29,7 +29,8 @@ def power_law(exponent, replicates=10, spread=0.2, seed=0, level=3.0):
 def test_intervals_cover_the_known_exponent(exponent):
     """95 % of them, within what 400 trials can tell."""
     found = [
-        rates.of_risk(power_law(exponent, 5, seed=seed), "n") for seed in range(400)
+        rates.of_risk(power_law(exponent, 5, seed=seed), "n")
+        for seed in range(400)
     ]
     covered = [one["ci_low"] <= exponent <= one["ci_high"] for one in found]
     assert 0.91 <= np.mean(covered) <= 0.99

@@ -30,7 +30,14 @@ def mean_objective(job, at, seeds):
     settings = BatchedSettings(
         np.array([at.step]), np.array([at.clip]), NOISE[at.passes], "tight"
     )
-    given = (job.module, job.options, job.problem, job.optimum, settings, at.passes)
+    given = (
+        job.module,
+        job.options,
+        job.problem,
+        job.optimum,
+        settings,
+        at.passes,
+    )
     rows = [setting_rows(*given, (at.passes,), seed, 1) for seed in seeds]
     return np.mean([row["objective"].iloc[0] for row in rows])
 
@@ -51,7 +58,11 @@ def tuned():
 
 def test_the_best_are_those_of_the_tight_tuning_that_never_diverged():
     table = tuned()
-    lost = (table["step"] == 0.05) & (table["clip"] == 0.5) & (table["replicate"] == 1)
+    lost = (
+        (table["step"] == 0.05)
+        & (table["clip"] == 0.5)
+        & (table["replicate"] == 1)
+    )
     table.loc[lost, "status"] = "diverged"
     found = sweeps._best(table, 3)
     assert len(found) == 3 and set(found["step"]) == {0.05, 0.3}
@@ -66,7 +77,9 @@ AT = {"problem": "small", "solver": "dp_skgd"}
 def swept(job, monkeypatch):
     """The sweep on that job and its tuning."""
     monkeypatch.setattr(sweeps, "load_method", lambda inputs, point: job)
-    monkeypatch.setattr(sweeps, "tuned", lambda folder, point, calibration: tuned())
+    monkeypatch.setattr(
+        sweeps, "tuned", lambda folder, point, calibration: tuned()
+    )
     return lambda seed, *given: pd.DataFrame(
         sweeps.finalists(AT, seed, None, None, *given)
     )
@@ -74,12 +87,16 @@ def swept(job, monkeypatch):
 
 def test_the_winner_has_the_least_mean_and_runs_afresh(job, swept):
     found = swept(7, 8, 3, 4, 5)
-    chosen, fresh = (found[found["stage"] == name] for name in ("choose", "fresh"))
+    chosen, fresh = (
+        found[found["stage"] == name] for name in ("choose", "fresh")
+    )
     assert len(chosen) == 8 * 3 and len(fresh) == 5
     made = np.random.SeedSequence(7).generate_state(17, np.uint64).tolist()
     means = chosen.groupby(SETTING)["objective"].mean().reset_index()
     for at in means.itertuples():
-        assert at.objective == pytest.approx(mean_objective(job, at, made[:12]))
+        assert at.objective == pytest.approx(
+            mean_objective(job, at, made[:12])
+        )
     winner = means.loc[means["objective"].idxmin()]
     assert (fresh[SETTING] == winner[SETTING]).all(axis=None)
     for seed, row in zip(made[12:], fresh.itertuples(), strict=True):

@@ -13,7 +13,9 @@ N = 2.0**20
 
 
 def cases():
-    return [(regime, name) for regime, pair in law.REGIMES.items() for name in pair]
+    return [
+        (regime, name) for regime, pair in law.REGIMES.items() for name in pair
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 12])
@@ -22,8 +24,13 @@ def test_the_solver_follows_the_law(regime, name, count):
     """Excess of 400 runs of the solver and 400 draws of the law: the same sample."""
     f = law.quadratic(regime, 4, 20.0, 0.0)
     method, setting = SampledMethod.of(name, f, N), (0.5, count, 3e3)
-    drawn = [method.drawn_excess(*setting, streams(seed)) for seed in range(400)]
-    ran = [method.run_solver(*setting, 8, streams(1000 + seed)) for seed in range(400)]
+    drawn = [
+        method.drawn_excess(*setting, streams(seed)) for seed in range(400)
+    ]
+    ran = [
+        method.run_solver(*setting, 8, streams(1000 + seed))
+        for seed in range(400)
+    ]
     assert stats.ks_2samp(drawn, ran).pvalue > 1e-4
     expected = method.expected_excess(*setting)
     assert np.mean(drawn) == pytest.approx(expected, rel=0.25)

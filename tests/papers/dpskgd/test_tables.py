@@ -52,7 +52,9 @@ def swept(ns, epsilons):
                  "sampling": sampling, "epsilon": epsilon, "row": row, "bound": bound,
                  "start_over_bound": 1 / bound, "expected": law}  # fmt: skip
         drawn = law * rng.lognormal(0, 0.05, 60) if n > 2**8 else [np.nan]
-        rows += [{**known, "draw": k, "excess": v} for k, v in enumerate(drawn)]
+        rows += [
+            {**known, "draw": k, "excess": v} for k, v in enumerate(drawn)
+        ]
     return pd.DataFrame(rows)
 
 
@@ -81,7 +83,12 @@ SOLVERS = ("dp_skgd", "dp_skgd_importance", "dp_skgd_full", "dp_sgd")
 def last_round(problem, solver, error, seed):
     """Two settings a factor 100 apart: tuning has no luck."""
     rng = np.random.default_rng(seed)
-    known = {"problem": problem, "solver": solver, "replicate": 0, "status": "ok"}
+    known = {
+        "problem": problem,
+        "solver": solver,
+        "replicate": 0,
+        "status": "ok",
+    }
     known |= {"passes": 2.0, "clip": 1.0}
     choose = [
         {"step": step, "number": r, "objective": step * error, "stage": "choose",
@@ -96,8 +103,12 @@ def last_round(problem, solver, error, seed):
 @pytest.fixture
 def compared(monkeypatch):
     """Comparisons for errors by problem; importance on "flat" is uniform."""
-    monkeypatch.setattr(tables, "problem_of", lambda inputs, name: (name, None))
-    monkeypatch.setattr(tables.plan, "label", lambda paper, solver: solver.name)
+    monkeypatch.setattr(
+        tables, "problem_of", lambda inputs, name: (name, None)
+    )
+    monkeypatch.setattr(
+        tables.plan, "label", lambda paper, solver: solver.name
+    )
     alike = ("flat", "dp_skgd_importance", "dp_skgd")
     monkeypatch.setattr(tables, "same_law", lambda *at: at == alike)
 
@@ -105,23 +116,38 @@ def compared(monkeypatch):
         rows = [
             row
             for name, of in errors.items()
-            for seed, (solver, error) in enumerate(zip(SOLVERS, of, strict=True))
+            for seed, (solver, error) in enumerate(
+                zip(SOLVERS, of, strict=True)
+            )
             for row in last_round(name, solver, error, seed + 10 * len(name))
         ]
-        again = [row | {"replicate": 1, "objective": -1.0} for row in rows]  # as smoke
-        rows += [*again, {"problem": "lost", "status": "unavailable", "replicate": 0}]
+        again = [
+            row | {"replicate": 1, "objective": -1.0} for row in rows
+        ]  # as smoke
+        rows += [
+            *again,
+            {"problem": "lost", "status": "unavailable", "replicate": 0},
+        ]
         stored = Inputs(Data(), [])
-        return tables.finalists(pd.DataFrame(rows), None, stored, [*errors, "lost"])
+        return tables.finalists(
+            pd.DataFrame(rows), None, stored, [*errors, "lost"]
+        )
 
     return comparisons
 
 
 def test_the_widest_control_bounds_what_is_decided(compared):
     # a control apart by 1.5; on "steep" factors of 1.3 and of 4
-    rows = compared({"flat": (1.0, 1.5, 1.0, 1.0), "steep": (1.0, 1.3, 0.25, 1.0)})
+    rows = compared(
+        {"flat": (1.0, 1.5, 1.0, 1.0), "steep": (1.0, 1.3, 0.25, 1.0)}
+    )
     control = rows[rows["question"] == tables.CONTROL_TUNED]
-    assert len(control) == 1 and control["ratio"].iloc[0] == pytest.approx(1.5, rel=0.1)
-    assert control["ci_low"].iloc[0] > 1  # by its interval alone it would be decided
+    assert len(control) == 1 and control["ratio"].iloc[0] == pytest.approx(
+        1.5, rel=0.1
+    )
+    assert (
+        control["ci_low"].iloc[0] > 1
+    )  # by its interval alone it would be decided
     rest = rows[rows["question"] != tables.CONTROL_TUNED]
     assert (rest["band"] == control["ratio"].iloc[0]).all()
     steep = rest[rest["problem"] == "steep"].set_index(["first", "second"])
@@ -131,6 +157,8 @@ def test_the_widest_control_bounds_what_is_decided(compared):
 
 
 def test_without_controls_the_interval_decides(compared):
-    rows = compared({"steep": (1.0, 1.3, 0.25, 1.0)}).set_index(["first", "second"])
+    rows = compared({"steep": (1.0, 1.3, 0.25, 1.0)}).set_index(
+        ["first", "second"]
+    )
     assert (rows["band"] == 1.0).all()
     assert rows.loc[("dp_skgd_importance", "dp_skgd"), "ci_low"] > 1

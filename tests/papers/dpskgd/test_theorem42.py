@@ -16,7 +16,9 @@ N = 2.0**18
 
 @pytest.fixture
 def f():
-    return instances.pairs(groups=2, levels=2, ratio=9.0, spacing=5.0, placement=-0.25)
+    return instances.pairs(
+        groups=2, levels=2, ratio=9.0, spacing=5.0, placement=-0.25
+    )
 
 
 def test_the_design_has_the_declared_constants(f):
@@ -38,9 +40,13 @@ def test_the_design_has_the_declared_constants(f):
 @pytest.mark.parametrize("counts", [(40, 1), (20, 3)])
 def test_the_solver_has_the_expectation(f, sampling, counts):
     algorithm, setting = Algorithm.of(f, sampling), (counts, 1e3, N)
-    found = np.array([algorithm.run(*setting, streams(seed)) for seed in range(300)])
+    found = np.array(
+        [algorithm.run(*setting, streams(seed)) for seed in range(300)]
+    )
     expected = algorithm.expected_excess(*setting)
-    assert abs(found.mean() - expected) < 4.5 * found.std() / math.sqrt(len(found))
+    assert abs(found.mean() - expected) < 4.5 * found.std() / math.sqrt(
+        len(found)
+    )
 
 
 @pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
@@ -72,14 +78,24 @@ def test_the_best_length_beats_the_longest_and_the_theorems(f):
     assert best in tried
     assert at(best) <= 1.02 * min(at(count) for count in tried)
     assert all(
-        at(count) > 1.02 * min(map(at, tried)) for count in tried if count < best
+        at(count) > 1.02 * min(map(at, tried))
+        for count in tried
+        if count < best
     )
 
 
 def test_where_t_is_negative_nothing_is_run():
     shape = {"groups": 2, "levels": 2, "spacing": 5.0}
-    point = {"instance": "one", "case": "strongly convex", "sampling": "single"}
+    point = {
+        "instance": "one",
+        "case": "strongly convex",
+        "sampling": "single",
+    }
     point |= {"n": 64, "epsilon": 1.0}
     short = sweeps.theorem(point, 3, {"one": shape}, ratio=9.0, transcripts=3)
-    assert len(short) == 1 and short[0]["periods"] < 0 and "excess" not in short[0]
+    assert (
+        len(short) == 1
+        and short[0]["periods"] < 0
+        and "excess" not in short[0]
+    )
     assert short[0]["start_over_bound"] < 1

@@ -13,7 +13,12 @@ from dperm.solvers.batched.dp_skgd import Options, SketchLaw
 def case():
     problem = make_problem("logistic", "l2")
     X, _ = raw_data("logistic")
-    return problem, solve(problem), np.abs(X).max(axis=0), np.linalg.norm(X, axis=1)
+    return (
+        problem,
+        solve(problem),
+        np.abs(X).max(axis=0),
+        np.linalg.norm(X, axis=1),
+    )
 
 
 def test_rows_of_table_1(case):
@@ -30,7 +35,8 @@ def test_rows_of_table_1(case):
     halves, blocks = sketch.smoothness, sketch.sets
     assert sorted(map(len, blocks)) == [2, 3]
     noise = sum(
-        np.linalg.norm(X[:, A], axis=1).max() ** 2 * (1 / halves[list(A)]).sum()
+        np.linalg.norm(X[:, A], axis=1).max() ** 2
+        * (1 / halves[list(A)]).sum()
         for A in blocks
     )
     tops = sum(halves[list(A)].max() for A in blocks)

@@ -62,18 +62,27 @@ def test_counts_are_those_of_the_runs_that_are_averaged():
     odd = rows["transcript"] % 2 == 1
     rows.loc[odd, ["relative_error", "true_positives"]] *= 2
     for means in (drawn(rows).least, drawn(rows).fresh):
-        np.testing.assert_allclose(means.counts["true_positives"], 20 * means.errors)
+        np.testing.assert_allclose(
+            means.counts["true_positives"], 20 * means.errors
+        )
         assert set(np.round(means.counts["true_positives"], 1)) == {
             2.0, 2.4, 2.8, 3.2, 3.6, 4.0,
         }  # fmt: skip
 
 
 def test_passes_are_tuned_over_as_well_and_what_diverged_is_never_best():
-    rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
-    for cut in (drawn(rows), drawn(rows, most=1)):  # the best may all be of one number
+    rows = pd.concat(
+        [transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)]
+    )
+    for cut in (
+        drawn(rows),
+        drawn(rows, most=1),
+    ):  # the best may all be of one number
         np.testing.assert_allclose(cut.least.errors, 0.1)
     assert cut.settings == 1
-    rows.loc[(rows["passes"] == 2.0) & (rows["transcript"] < 39), "status"] = "diverged"
+    rows.loc[(rows["passes"] == 2.0) & (rows["transcript"] < 39), "status"] = (
+        "diverged"
+    )
     assert np.median(drawn(rows).least.errors) == pytest.approx(0.5)
 
 
@@ -118,12 +127,18 @@ PRINTED = {"published": "table2", "column": "relative_error_mean", "decimals": 4
 @pytest.mark.parametrize("printed", [0.3, 0.2])
 def test_the_table_has_laws_the_error_at_the_start_and_p(monkeypatch, printed):
     rows = transcripts([0.3, 0.5]).assign(problem="a", solver="dp_cd")
-    fresh = pd.DataFrame({"checkpoint": [0.0, 2.0], "relative_error": [0.9, 0.3]})
+    fresh = pd.DataFrame(
+        {"checkpoint": [0.0, 2.0], "relative_error": [0.9, 0.3]}
+    )
     ran = Result("a", "dp_cd", "DP-CD", pd.DataFrame(), fresh, "")
     cell = {"problem": ["a"], "algorithm": ["DP-CD"], "relative_error_mean": [printed],
             "passes": rows["passes"].iloc[:1]}  # fmt: skip
-    monkeypatch.setattr(tables.results, "load", lambda *_, solvers: {"a": [ran]})
-    monkeypatch.setattr(tables.results, "published", lambda *_: pd.DataFrame(cell))
+    monkeypatch.setattr(
+        tables.results, "load", lambda *_, solvers: {"a": [ran]}
+    )
+    monkeypatch.setattr(
+        tables.results, "published", lambda *_: pd.DataFrame(cell)
+    )
     options = {"by_passes": True, **PRINTED}
     made = tables.tuning_law(rows, schema.Paper(), Path(), ["a"], **options)
     assert made["prints"].tolist() == ["least", "fresh"]
@@ -156,7 +171,9 @@ def test_the_luck_of_a_tuning_is_in_the_interval_and_not_in_the_mean(tuned):
     steady = transcripts([1.2]).assign(clip=1.0)
     found = tuned(pd.concat([lucky, steady]))
     chance = 0.9**5  # that five runs do not see it
-    assert found["mean"] == pytest.approx(chance * 2.0 + (1 - chance) * 1.2, rel=0.03)
+    assert found["mean"] == pytest.approx(
+        chance * 2.0 + (1 - chance) * 1.2, rel=0.03
+    )
     assert found["ci_low"] <= 1.2 and 2.5 < found["ci_high"] < 4
 
 
@@ -181,7 +198,9 @@ def test_settings_that_ran_once_are_taken_where_they_are_near():
     left = sweeps.settings(rows, 2.0, near=3.0, most=60)
     pd.testing.assert_frame_equal(left, whole)
     rows.loc[rows["step"] == 0, "status"] = "diverged"
-    assert 0.0 not in set(sweeps.settings(rows, 2.0, near=3.0, most=60)["step"])
+    assert 0.0 not in set(
+        sweeps.settings(rows, 2.0, near=3.0, most=60)["step"]
+    )
 
 
 # --- the p of printed cells -----------------------------------------------------------
@@ -193,7 +212,8 @@ def laws(count, deviation=0.2, start=50.0):
     """Laws of numbers whose logarithm is normal."""
     scores = scipy.stats.norm.ppf(SOME)
     row = {
-        f"q{x:g}": math.exp(deviation * z) for x, z in zip(SOME, scores, strict=True)
+        f"q{x:g}": math.exp(deviation * z)
+        for x, z in zip(SOME, scores, strict=True)
     }
     return pd.DataFrame([row | {"start": start}] * count)
 
@@ -226,7 +246,9 @@ def test_rounding_makes_a_number_possible():
 
 def test_w_zero_is_noticed_where_something_was_learnt():
     assert probed([1.0])["p_start"][0] < 1e-6
-    assert probed([1.0], start=1.0, spread=0.01)["p_start"][0] == pytest.approx(1.0)
+    assert probed([1.0], start=1.0, spread=0.01)["p_start"][
+        0
+    ] == pytest.approx(1.0)
 
 
 def test_holm_multiplies_the_least_by_the_number_of_cells():
@@ -240,8 +262,12 @@ def test_deviations_are_tested_by_f():
     theirs = rng.standard_normal((2000, 5)).std(axis=1, ddof=1)
     printed = pd.Series([float(f"{one:.1g}") for one in theirs])
     found = law.of_deviations(printed, pd.Series(ours), [10] * 2000, 5)
-    assert (found < 0.05).mean() < 0.06  # the two ways to normalise make it wide
-    far = law.of_deviations(pd.Series([9.0, 0.02]), pd.Series([1.0, 1.0]), [10, 10], 5)
+    assert (
+        found < 0.05
+    ).mean() < 0.06  # the two ways to normalise make it wide
+    far = law.of_deviations(
+        pd.Series([9.0, 0.02]), pd.Series([1.0, 1.0]), [10, 10], 5
+    )
     assert far.max() < 1e-3
     still = law.of_deviations(pd.Series([1.0]), pd.Series([0.0]), [10], 5)
     assert np.isnan(still[0])

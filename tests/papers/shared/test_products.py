@@ -21,7 +21,9 @@ def results_of_all(data_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("solved")
     where = [f"data.dir={data_dir}", f"output.results={folder}", "scale=smoke"]
     for solver in ("dp_cd", "dp_sgd"):
-        config = compose([*where, "problem=diabetes", f"solver={solver}", *ONLY])
+        config = compose(
+            [*where, "problem=diabetes", f"solver={solver}", *ONLY]
+        )
         stages.tune(config)
         stages.evaluate(config)
     return folder
@@ -48,11 +50,14 @@ def test_figure_data_are_the_fresh_runs(solved):
     products.figure(config)
     folder = Path(config.output.figures, "dpcd")
     shown = pd.read_csv(folder / "figure2.csv")
-    assert set(shown["algorithm"][shown["role"] == "curve"]) == {"DP-CD", "DP-SGD"}
+    assert set(shown["algorithm"][shown["role"] == "curve"]) == {
+        "DP-CD",
+        "DP-SGD",
+    }
     curve = shown[shown["algorithm"] == "DP-CD"].set_index("x")
-    result = results.load(config.paper, rows_folder(config), ["diabetes"])["diabetes"][
-        0
-    ]
+    result = results.load(config.paper, rows_folder(config), ["diabetes"])[
+        "diabetes"
+    ][0]
     runs = result.trajectories("published", result.best_passes("published"))
     for checkpoint, group in runs.groupby("checkpoint"):
         values = group["relative_error"]
@@ -62,16 +67,18 @@ def test_figure_data_are_the_fresh_runs(solved):
             [values.mean(), values.min(), values.max()],
         )
         half = stats.t.ppf(0.975, len(values) - 1) * values.sem()
-        np.testing.assert_allclose(row["ci_high"] - row["mean"], half, atol=1e-9)
+        np.testing.assert_allclose(
+            row["ci_high"] - row["mean"], half, atol=1e-9
+        )
 
 
 def test_stars_are_the_paper_s_cells_for_as_many_passes(solved, monkeypatch):
     config = solved("product=figure2")
     (passes,) = (
         result.best_passes("published")
-        for result in results.load(config.paper, rows_folder(config), ["diabetes"])[
-            "diabetes"
-        ]
+        for result in results.load(
+            config.paper, rows_folder(config), ["diabetes"]
+        )["diabetes"]
         if result.label == "DP-CD"
     )
     cells = pd.DataFrame({
@@ -94,7 +101,9 @@ def test_figures_are_the_same_bytes_when_rebuilt(solved):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert len(before) == 4
     products.figure(config)
-    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert before == {
+        path.name: path.read_bytes() for path in folder.iterdir()
+    }
     assert all(b"CreationDate" not in content for content in before.values())
 
 
@@ -105,22 +114,32 @@ def test_table2_holds_tuning_and_fresh_means(solved):
     config = solved("product=table2", *overrides, f"~{place}.options")
     products.table(config)
     table = pd.read_csv(Path(config.output.results, "dpcd") / "table2.csv")
-    tuned, fresh = (rows_of(config, "dp_cd", stage) for stage in ("tune", "evaluate"))
+    tuned, fresh = (
+        rows_of(config, "dp_cd", stage) for stage in ("tune", "evaluate")
+    )
     tuned = tuned[tuned["calibration"] == "published"]
     means = tuned[tuned["status"] == "ok"].groupby(["passes", "step", "clip"])
     best = means["objective"].mean().groupby("passes").idxmin()
     for passes, (_, step, clip) in best.items():
-        row = table[(table["algorithm"] == "DP-CD") & (table["passes"] == passes)].iloc[
-            0
-        ]
+        row = table[
+            (table["algorithm"] == "DP-CD") & (table["passes"] == passes)
+        ].iloc[0]
         assert (row["step"], row["clip"]) == (step, clip)
-        chosen = tuned.query("passes == @passes and step == @step and clip == @clip")
-        np.testing.assert_allclose(row["mean"], chosen["relative_error"].mean())
-        np.testing.assert_allclose(row["std"], chosen["relative_error"].std(ddof=0))
+        chosen = tuned.query(
+            "passes == @passes and step == @step and clip == @clip"
+        )
+        np.testing.assert_allclose(
+            row["mean"], chosen["relative_error"].mean()
+        )
+        np.testing.assert_allclose(
+            row["std"], chosen["relative_error"].std(ddof=0)
+        )
         final = fresh.query(
             "calibration == 'published' and passes == @passes and checkpoint == @passes"
         )
-        np.testing.assert_allclose(row["fresh_mean"], final["relative_error"].mean())
+        np.testing.assert_allclose(
+            row["fresh_mean"], final["relative_error"].mean()
+        )
         assert row["fresh_ci_low"] <= row["fresh_mean"] <= row["fresh_ci_high"]
 
 
@@ -141,4 +160,7 @@ def test_tables_read_the_given_data_folder(configured, tmp_path, monkeypatch):
     made = dpcd.utility(stored, ["diabetes"])
     assert made["lipschitz"].iloc[0] > 0
     made = dpgcd.sizes(stored, ["diabetes"])
-    assert made.loc[0, ["records", "features"]].tolist() == [problem.n, problem.p]
+    assert made.loc[0, ["records", "features"]].tolist() == [
+        problem.n,
+        problem.p,
+    ]

@@ -21,14 +21,19 @@ def result(solver, status="ok"):
     fresh = [{**common, "checkpoint": at, "seconds": at, "true_epsilon": 0.5,
               "relative_error": error} for at, error in ((0.0, 1.0), (2.0, 0.5))
              for _ in range(3)]  # fmt: skip
-    kept = pd.DataFrame(fresh if status == "ok" else fresh[:0], columns=list(fresh[0]))
+    kept = pd.DataFrame(
+        fresh if status == "ok" else fresh[:0], columns=list(fresh[0])
+    )
     return Result("one", solver, solver.upper(), pd.DataFrame(tuned), kept, "")
 
 
 @pytest.fixture
 def shown(monkeypatch):
     """A figure of the results, with options of the product."""
-    penalty, privacy = SimpleNamespace(l1=0.0, l2=0.5), SimpleNamespace(epsilon=1.0)
+    penalty, privacy = (
+        SimpleNamespace(l1=0.0, l2=0.5),
+        SimpleNamespace(epsilon=1.0),
+    )
     problem = SimpleNamespace(title="One", privacy=privacy, loss="logistic",
                               penalty=penalty)  # fmt: skip
 
@@ -39,14 +44,22 @@ def shown(monkeypatch):
         titles = {"one": problem, "two": other}
         monkeypatch.setattr(results, "load", lambda *_: every)
         monkeypatch.setattr(figures, "titles", lambda *_: titles)
-        product = SimpleNamespace(calibration="tight", timed=False, sweeps=sweeps)
-        return figures.trajectories(None, None, None, product, list(every), **options)
+        product = SimpleNamespace(
+            calibration="tight", timed=False, sweeps=sweeps
+        )
+        return figures.trajectories(
+            None, None, None, product, list(every), **options
+        )
 
     return draw
 
 
-def test_curves_are_named_with_what_they_cost_and_titles_say_the_penalty(shown):
-    picture = shown(result("a"), result("b"), names={"a": "new"}, title="penalty")
+def test_curves_are_named_with_what_they_cost_and_titles_say_the_penalty(
+    shown,
+):
+    picture = shown(
+        result("a"), result("b"), names={"a": "new"}, title="penalty"
+    )
     assert set(picture.rows["algorithm"]) == {"new", "B"}
     assert picture.labels["one", "new"] == "new, $\\epsilon$ 0.5"
     assert picture.titles["one"] == "One\nlogistic + L2, $\\lambda$ = 0.5"
@@ -78,15 +91,26 @@ def test_errors_without_a_published_table(monkeypatch):
     monkeypatch.setattr(results, "load", lambda *_: {"one": [result("a")]})
     made = tables.relative_error(None, None, PRODUCT, ["one"])
     assert "published_mean" not in made
-    assert made.loc[0, ["mean", "fresh_mean"]].tolist() == pytest.approx([0.15, 0.5])
+    assert made.loc[0, ["mean", "fresh_mean"]].tolist() == pytest.approx(
+        [0.15, 0.5]
+    )
 
 
 def ended(ends, start=1.0):
     """A result whose fresh runs end at these errors, by numbers of passes."""
     rows, tuned = [], []
     for passes, errors in ends.items():
-        common = {"calibration": "tight", "passes": passes, "step": 1.0, "clip": 1.0}
-        known = {"status": "ok", "objective": errors[0], "relative_error": errors[0]}
+        common = {
+            "calibration": "tight",
+            "passes": passes,
+            "step": 1.0,
+            "clip": 1.0,
+        }
+        known = {
+            "status": "ok",
+            "objective": errors[0],
+            "relative_error": errors[0],
+        }
         tuned += [{**common, "replicate": r, **known} for r in range(2)]
         for at, values in ((0.0, [start] * len(errors)), (passes, errors)):
             rows += [{**common, "checkpoint": at, "seconds": at, "true_epsilon": 0.5,
@@ -98,11 +122,16 @@ SPREAD = [0.10, 0.14, 0.12, 0.13]
 
 
 def test_numbers_of_passes_that_end_as_well_are_drawn_thin_and_named(shown):
-    found = ended({2.0: SPREAD, 5.0: [0.11, 0.13, 0.15], 9.0: [0.5, 0.51, 0.52]})
+    found = ended(
+        {2.0: SPREAD, 5.0: [0.11, 0.13, 0.15], 9.0: [0.5, 0.51, 0.52]}
+    )
     assert figures.as_good(found, "tight") == [5.0]
     rows = shown(found, ties=True).rows
     thin = rows[rows["role"] == "thin"]
-    assert set(thin["algorithm"]) == {"A, 5 passes"} and [*thin["x"]] == [0.0, 5.0]
+    assert set(thin["algorithm"]) == {"A, 5 passes"} and [*thin["x"]] == [
+        0.0,
+        5.0,
+    ]
     assert "thin" not in set(shown(found).rows["role"])
 
 

@@ -20,13 +20,17 @@ def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
     config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
     stored = inputs.Inputs(config.data, config.overrides)
     point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": epsilon}
-    rows = sweeps.against_epsilon(point, 3, config.paper, stored, KEEP, FINER, 2, 4)
+    rows = sweeps.against_epsilon(
+        point, 3, config.paper, stored, KEEP, FINER, 2, 4
+    )
 
     job = inputs.load_job(config)
     problem = replace(job.problem, epsilon=epsilon)
     on = trials.Trials(problem, job.module, job.options, "tight")
     coarse = grid.thin(grid.points(config.paper.runs["dp_cd"].grid), KEEP)
-    found = on.refined(coarse, grid.points(FINER, "", ("step", "clip")), 3, (2, 4))
+    found = on.refined(
+        coarse, grid.points(FINER, "", ("step", "clip")), 3, (2, 4)
+    )
     least = job.optimum.value
     errors = [row["relative_error"] for row in rows]
     assert errors == pytest.approx((found.objective - least) / least)
@@ -43,7 +47,9 @@ def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
         (UnreachableTargetError("never"), "unreachable"),
     ],
 )
-def test_a_method_that_ends_nowhere_is_a_row(configured, monkeypatch, error, status):
+def test_a_method_that_ends_nowhere_is_a_row(
+    configured, monkeypatch, error, status
+):
     def refined(*given):
         raise error
 
@@ -51,6 +57,8 @@ def test_a_method_that_ends_nowhere_is_a_row(configured, monkeypatch, error, sta
     config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
     stored = inputs.Inputs(config.data, config.overrides)
     point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": 1.0}
-    (row,) = sweeps.against_epsilon(point, 3, config.paper, stored, KEEP, FINER, 2, 4)
+    (row,) = sweeps.against_epsilon(
+        point, 3, config.paper, stored, KEEP, FINER, 2, 4
+    )
     assert (row["status"], row["algorithm"]) == (status, "DP-CD")
     assert "relative_error" not in row

@@ -21,7 +21,9 @@ def of_diffprivlib(inputs):
     X, y, low, high = (inputs[key] for key in ("X", "y", "low", "high"))
     if not inputs["signed"]:
         ends = {"bounds_X": (low, high), "bounds_y": tuple(inputs["label"])}
-        return lambda **target: LinearRegression(**ends, **target).fit(X, y).predict
+        return lambda **target: (
+            LinearRegression(**ends, **target).fit(X, y).predict
+        )
 
     def unit(columns):
         return 2 * (columns - low) / (high - low) - 1
@@ -47,10 +49,15 @@ def of_interpret(inputs):
     p = X.shape[1]
     bounds = {j: (float(low[j]), float(high[j])) for j in range(p)}
     common: dict[str, object] = {"privacy_bounds": bounds, "n_jobs": 1}
-    common |= {"feature_types": ["continuous"] * p, "delta": float(inputs["delta"])}
+    common |= {
+        "feature_types": ["continuous"] * p,
+        "delta": float(inputs["delta"]),
+    }
     if inputs["signed"]:
         model = DPExplainableBoostingClassifier
-        return lambda **target: model(**common, **target).fit(X, y).decision_function
+        return lambda **target: (
+            model(**common, **target).fit(X, y).decision_function
+        )
     least, largest = map(float, inputs["label"])
     common |= {"privacy_target_min": least, "privacy_target_max": largest}
     model = DPExplainableBoostingRegressor

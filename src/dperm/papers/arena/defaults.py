@@ -37,8 +37,14 @@ def means(
         made_of = digest([digest_rows(own), label, *keys])
         if made_of not in _MEANS:
             _MEANS[made_of] = race.means(own, label, keys)
-        tables.append(_MEANS[made_of].set_axis(np.flatnonzero(solvers == solver)))
-    return pd.concat(tables).sort_index() if tables else race.means(runs, labels, keys)
+        tables.append(
+            _MEANS[made_of].set_axis(np.flatnonzero(solvers == solver))
+        )
+    return (
+        pd.concat(tables).sort_index()
+        if tables
+        else race.means(runs, labels, keys)
+    )
 
 
 _MEANS: dict[str, pd.DataFrame] = {}  # by the digest of what they are made of
@@ -51,7 +57,9 @@ def settings(runs: pd.DataFrame, labels: dict[str, str]) -> pd.DataFrame:
     """
     judged = runs[runs["tuning"].isin([TRIED, "default"])]
     is_shipped = judged["tuning"] == "default"
-    judged = judged.assign(setting=judged["setting"].where(~is_shipped, SHIPPED))
+    judged = judged.assign(
+        setting=judged["setting"].where(~is_shipped, SHIPPED)
+    )
     return means(judged, labels, [*MEAN_KEYS, "setting"])
 
 
@@ -59,7 +67,12 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     """What a setting costs in each cell, (cells, settings), of one solver and loss."""
     is_run = table["status"] == "ok"
     cost = table["mean"].where(is_run, WORST).fillna(WORST).clip(upper=WORST)
-    layout = {"index": CELLS, "columns": "setting", "values": "cost", "sort": False}
+    layout = {
+        "index": CELLS,
+        "columns": "setting",
+        "values": "cost",
+        "sort": False,
+    }
     cells = table.assign(cost=cost).pivot_table(aggfunc="first", **layout)
     return cells.fillna(WORST)
 
@@ -123,7 +136,12 @@ def by_epsilon(table: pd.DataFrame) -> pd.DataFrame:
     """Mean excess of every setting on every problem, a column for each epsilon."""
     ran = table[table["epsilon"].notna()]
     named = ran.assign(setting=ran["setting"].replace(SHIPPED, "as shipped"))
-    layout = {"index": ["problem", "algorithm", "setting"], "columns": "epsilon"}
-    wide = named.pivot_table(values="mean", aggfunc="first", sort=False, **layout)
+    layout = {
+        "index": ["problem", "algorithm", "setting"],
+        "columns": "epsilon",
+    }
+    wide = named.pivot_table(
+        values="mean", aggfunc="first", sort=False, **layout
+    )
     wide.columns = [f"epsilon {epsilon:g}" for epsilon in wide.columns]
     return wide.replace(np.inf, np.nan).reset_index()

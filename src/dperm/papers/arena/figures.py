@@ -58,11 +58,21 @@ def drawn_which(curves: pd.DataFrame) -> Drawing:
     if not rows:
         return drawing.draw(drawing.missing("no method has run")), rows
     table = pd.DataFrame(rows)
-    bounded = {key: table[key].clip(upper=TOP) for key in ("mean", "ci_low", "ci_high")}
+    bounded = {
+        key: table[key].clip(upper=TOP)
+        for key in ("mean", "ci_low", "ci_high")
+    }
     texts = [f"{low:,.0f} to\n{high:,.0f}" for low, high in BUDGETS[1:-1]]
-    texts = [f"below\n{BUDGETS[0][1]:g}", *texts, f"above\n{BUDGETS[-1][0]:,.0f}"]
+    texts = [
+        f"below\n{BUDGETS[0][1]:g}",
+        *texts,
+        f"above\n{BUDGETS[-1][0]:,.0f}",
+    ]
     places = {"xticks": range(len(BUDGETS)), "xticklabels": texts}
-    labels = {"xlabel": "records x epsilon / features", "ylim": (0, 1.05 * TOP)}
+    labels = {
+        "xlabel": "records x epsilon / features",
+        "ylim": (0, 1.05 * TOP),
+    }
     left = {LOSSES[0]: {"ylabel": "lost of what can be learned"}}
     figure = drawing.draw(
         Picture(
@@ -86,7 +96,9 @@ def drawn_which(curves: pd.DataFrame) -> Drawing:
 def _interesting(curves: pd.DataFrame) -> list[str]:
     """The least of each range, those of the least mean over ranges, and those asked."""
     firsts = curves.loc[curves.groupby("from")["mean"].idxmin(), "algorithm"]
-    means = curves.groupby("algorithm")["mean"].mean().sort_values(kind="stable")
+    means = (
+        curves.groupby("algorithm")["mean"].mean().sort_values(kind="stable")
+    )
     some = [*means.index[:LINES], *firsts, *ASKED]
     return [name for name in means.index if name in some]
 
@@ -97,15 +109,20 @@ def guide(swept: pd.DataFrame, inputs: Inputs) -> Drawing:
     Shades are the shares of resamples of the data sets in which a method is taken. The
     number in a column is the mean regret of the method that is taken most.
     """
-    return drawn_guide(ranking.picks(ranking.cells(counted(swept, inputs), LEFT_OUT)))
+    return drawn_guide(
+        ranking.picks(ranking.cells(counted(swept, inputs), LEFT_OUT))
+    )
 
 
 def drawn_guide(picks: pd.DataFrame) -> Drawing:
     """Draw a table of ``ranking.picks``."""
-    largest_share = picks.groupby(["loss", "algorithm"])["share"].transform("max")
+    largest_share = picks.groupby(["loss", "algorithm"])["share"].transform(
+        "max"
+    )
     picks = picks[largest_share >= SEEN]
     counts = [
-        max(1, picks[picks["loss"] == loss]["algorithm"].nunique()) for loss in LOSSES
+        max(1, picks[picks["loss"] == loss]["algorithm"].nunique())
+        for loss in LOSSES
     ]
     size = (drawing.WIDTH, 1.4 + 0.34 * sum(counts))
     layout: dict[str, Any] = {"squeeze": False, "height_ratios": counts}
@@ -131,12 +148,17 @@ def drawn_guide(picks: pd.DataFrame) -> Drawing:
         axis.set_title(TITLES[loss], loc="left", fontweight="bold")
         axis.set_xlabel(r"$n \epsilon / p$")
         for pick in picks_of_loss.to_dict("records"):
-            rows.append(_row(loss, pick["algorithm"], pick["from"], pick["share"]))
+            rows.append(
+                _row(loss, pick["algorithm"], pick["from"], pick["share"])
+            )
             if pick["share"] >= SEEN:
                 is_best = pick["share"] == table[pick["from"]].max()
                 text = f"{pick['share']:.0%}"
                 text += f"\n+ {pick['regret']:.2f}" if is_best else ""
-                place = lows.index(pick["from"]), table.index.get_loc(pick["algorithm"])
+                place = (
+                    lows.index(pick["from"]),
+                    table.index.get_loc(pick["algorithm"]),
+                )
                 _written(axis, *place, text, pick["share"], is_best)
     figure.suptitle(
         f"Share of {ranking.DRAWS} draws of the data sets in which a method has the "
@@ -152,7 +174,12 @@ def _written(
 ) -> None:
     color = "w" if shade > 0.6 else "k"
     weight = "bold" if bold else "normal"
-    font: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "linespacing": 1.1}
+    font: Any = {
+        "ha": "center",
+        "va": "center",
+        "fontsize": 7.5,
+        "linespacing": 1.1,
+    }
     axis.text(x, y, text, color=color, fontweight=weight, **font)
 
 
@@ -170,7 +197,9 @@ def map(swept: pd.DataFrame, inputs: Inputs) -> Drawing:
     excesses = ranking.cells(table, LEFT_OUT)
     methods = ranking.standing(excesses)["algorithm"].tolist()
     epsilons = sorted(excesses.index.get_level_values("epsilon").unique())
-    names = [*table.sort_values(["loss", "n"], kind="stable")["problem"].unique()]
+    names = [
+        *table.sort_values(["loss", "n"], kind="stable")["problem"].unique()
+    ]
     sections = titles(inputs, names)
     size = (drawing.WIDTH, 2.4 + 0.145 * len(names))
     figure, axes = plt.subplots(1, len(epsilons), figsize=size, squeeze=False,
@@ -178,15 +207,22 @@ def map(swept: pd.DataFrame, inputs: Inputs) -> Drawing:
     rows: Rows = []
     for axis, epsilon in zip(axes.flat, epsilons, strict=True):
         panel_excesses = ranking.cells(table, LEFT_OUT, epsilon)
-        panel_excesses = panel_excesses.droplevel(["data", "epsilon", "loss", "range"])
+        panel_excesses = panel_excesses.droplevel(
+            ["data", "epsilon", "loss", "range"]
+        )
         panel_excesses = panel_excesses.reindex(index=names, columns=methods)
         numbers = panel_excesses.to_numpy(dtype=float)
         image = _heat(axis, np.log10(np.clip(numbers, 10**LOW, 10**HIGH)))
         axis.set_xticks(range(len(methods)), methods, rotation=90)
-        axis.set_yticks(range(len(names)), [sections[name].title for name in names])
+        axis.set_yticks(
+            range(len(names)), [sections[name].title for name in names]
+        )
         for k, j in zip(*np.nonzero(np.isnan(numbers)), strict=True):
             axis.plot(
-                [j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.5", linewidth=0.7
+                [j - 0.4, j + 0.4],
+                [k + 0.4, k - 0.4],
+                color="0.5",
+                linewidth=0.7,
             )
         for k, j in zip(*np.nonzero(numbers >= 1), strict=True):
             axis.plot(j, k, "kx", markersize=2.5, markeredgewidth=0.5)
@@ -199,7 +235,12 @@ def map(swept: pd.DataFrame, inputs: Inputs) -> Drawing:
             for (name, method), excess in panel_excesses.stack().items()
         ]
     ticks = np.arange(LOW, HIGH + 0.5)
-    bar_style: Any = {"location": "top", "aspect": 40, "ticks": ticks, "extend": "both"}
+    bar_style: Any = {
+        "location": "top",
+        "aspect": 40,
+        "ticks": ticks,
+        "extend": "both",
+    }
     bar = figure.colorbar(image, ax=axes, **bar_style)
     bar.set_ticklabels([f"{10**tick:g}" for tick in ticks])
     bar.set_label(
@@ -216,7 +257,9 @@ def _heat(axis: Axes, shades: np.ndarray) -> Any:
     image_style: Any = {
         "aspect": "auto",
         "interpolation": "none",
-        "norm": TwoSlopeNorm(0.0, LOW, HIGH),  # its middle is the best constant
+        "norm": TwoSlopeNorm(
+            0.0, LOW, HIGH
+        ),  # its middle is the best constant
     }
     return axis.imshow(shades, cmap="RdYlBu_r", **image_style)
 
@@ -226,7 +269,9 @@ def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
     return row | dict.fromkeys(drawing.CURVE_COLUMNS[3:], value)
 
 
-def ranks(swept: pd.DataFrame, inputs: Inputs, epsilon: float = 1.0) -> Drawing:
+def ranks(
+    swept: pd.DataFrame, inputs: Inputs, epsilon: float = 1.0
+) -> Drawing:
     """Critical differences of mean ranks over data sets, one panel per loss.
 
     Only methods that do all of a panel's problems are ranked. A bar joins those that do
@@ -250,7 +295,9 @@ def ranks(swept: pd.DataFrame, inputs: Inputs, epsilon: float = 1.0) -> Drawing:
     return figure, rows
 
 
-def _differences(axis: Axes, mean_ranks: pd.Series, critical_difference: float) -> None:
+def _differences(
+    axis: Axes, mean_ranks: pd.Series, critical_difference: float
+) -> None:
     """Methods along their mean ranks, with bars over those that do not differ."""
     if mean_ranks.empty:
         drawing.empty(axis, "no method does all of these problems")
@@ -260,28 +307,48 @@ def _differences(axis: Axes, mean_ranks: pd.Series, critical_difference: float) 
     for k, (name, rank) in enumerate(mean_ranks.items()):
         is_left = k < count / 2
         height, side = (-1 - k, 0.5) if is_left else (k - count, count + 0.5)
-        axis.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
+        axis.plot(
+            [rank, rank, side], [0, height, height], color="0.4", linewidth=0.8
+        )
         text: Any = {
             "ha": "right" if is_left else "left",
             "va": "center",
         }
         axis.text(side, height, f" {name} ", **text)
-    ends = np.searchsorted(positions, positions + critical_difference, side="right") - 1
+    ends = (
+        np.searchsorted(
+            positions, positions + critical_difference, side="right"
+        )
+        - 1
+    )
     level = 1.4  # above the labels of the ranks
-    for k, end in enumerate(ends if math.isfinite(critical_difference) else ()):
+    for k, end in enumerate(
+        ends if math.isfinite(critical_difference) else ()
+    ):
         if end > k and (k == 0 or end > ends[k - 1]):
             axis.plot(
-                [positions[k], positions[end]], [level, level], color="k", linewidth=2.5
+                [positions[k], positions[end]],
+                [level, level],
+                color="k",
+                linewidth=2.5,
             )
             level += 0.35
-    axis.set(xlim=(-0.2, count + 1.2), ylim=(-count / 2 - 1.5, level + 0.5), yticks=[])
+    axis.set(
+        xlim=(-0.2, count + 1.2),
+        ylim=(-count / 2 - 1.5, level + 0.5),
+        yticks=[],
+    )
     axis.grid(False)
     axis.spines[:].set_visible(False)
-    axis.spines["top"].set(visible=True, position=("data", 0), bounds=(1, count))
+    axis.spines["top"].set(
+        visible=True, position=("data", 0), bounds=(1, count)
+    )
     axis.xaxis.set_ticks_position("top")
     axis.set_xticks(range(1, count + 1))
     axis.tick_params(pad=1)
     if math.isfinite(critical_difference):
-        below = "mean rank, the best on the left; a bar joins methods that do not "
+        below = (
+            "mean rank, the best on the left; a bar joins methods that do not "
+        )
         below += f"differ at 5 % (by less than {critical_difference:.2f})"
         axis.set_title(f"{axis.get_title()}\n{below}")

@@ -30,9 +30,7 @@ LOSSES = ("logistic", "least_squares")
 EDGES = (0.0, 30.0, 100.0, 300.0, 1000.0, math.inf)  # of n epsilon / p
 BUDGETS = tuple(itertools.pairwise(EDGES))
 LEADERS = 4  # methods of which a rule with a threshold may take two
-LEFT_OUT = (
-    "left out"  # a tuning: the setting without tuning that other data sets choose
-)
+LEFT_OUT = "left out"  # a tuning: the setting that other data sets choose
 CONSTANT = REFERENCES["constant"]  # beside the methods, with an excess of 1
 CELL = ["data", "problem", "epsilon", "loss", "range"]
 
@@ -115,7 +113,9 @@ def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
     Nemenyi's critical difference at 5 % (Demsar 2006), where problems of one data set
     count as one; nan with fewer than two data sets or methods.
     """
-    mean_ranks = errors.dropna(axis=1).rank(axis=1).groupby(level="data").mean()
+    mean_ranks = (
+        errors.dropna(axis=1).rank(axis=1).groupby(level="data").mean()
+    )
     n, k = mean_ranks.shape
     ranks = mean_ranks.mean().sort_values()
     if n < 2 or k < 2:
@@ -127,7 +127,9 @@ def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
 # --- how much a choice changes --------------------------------------------------------
 
 
-def changes(table: pd.DataFrame, tuning: str = LEFT_OUT) -> Iterator[dict[str, Any]]:
+def changes(
+    table: pd.DataFrame, tuning: str = LEFT_OUT
+) -> Iterator[dict[str, Any]]:
     """Agreement of the ranking with that of every other choice, one changed at a time.
 
     The ranking uses defaults that other data sets choose, all epsilons and the excess
@@ -149,7 +151,11 @@ def changes(table: pd.DataFrame, tuning: str = LEFT_OUT) -> Iterator[dict[str, A
                 standing(excesses).set_index("algorithm")["share"]
                 for excesses in (base, changed_cells)
             )
-            methods = [name for name in base_share.index if name in changed_share.index]
+            methods = [
+                name
+                for name in base_share.index
+                if name in changed_share.index
+            ]
             tau = stats.kendalltau(
                 base_share[methods], changed_share[methods]
             ).statistic
@@ -177,9 +183,13 @@ def expected(regret_cells: pd.DataFrame) -> pd.Series:
     return regret_cells.loc[:, enough].mean().sort_values(kind="stable")
 
 
-def groups(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+def groups(
+    table: pd.DataFrame,
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield the cells of each loss and range of n epsilon / p."""
-    losses, ranges = (table.index.get_level_values(key) for key in ("loss", "range"))
+    losses, ranges = (
+        table.index.get_level_values(key) for key in ("loss", "range")
+    )
     for loss in LOSSES:
         for k, (low, high) in enumerate(BUDGETS):
             group = table[(losses == loss) & (ranges == k)]
@@ -192,7 +202,11 @@ def advice(errors: pd.DataFrame) -> list[dict[str, Any]]:
     rows = []
     for problem_class, group in groups(regrets(errors)):
         means = expected(group)
-        row = {**problem_class, "take": means.index[0], "regret": means.iloc[0]}
+        row = {
+            **problem_class,
+            "take": means.index[0],
+            "regret": means.iloc[0],
+        }
         row |= {"second": means.index[1], "second_regret": means.iloc[1]}
         row["learns"] = float((errors.loc[group.index].min(axis=1) < 1).mean())
         problems = group.index.get_level_values("problem").nunique()
@@ -236,15 +250,23 @@ def curves(errors: pd.DataFrame) -> list[dict[str, Any]]:
         for name, column in group.items():
             losses = column.dropna()
             if len(losses) >= len(group) / 2:
-                row = {**problem_class, "algorithm": name, **_mean("mean", losses)}
-                row["data_sets"] = losses.index.get_level_values("data").nunique()
+                row = {
+                    **problem_class,
+                    "algorithm": name,
+                    **_mean("mean", losses),
+                }
+                row["data_sets"] = losses.index.get_level_values(
+                    "data"
+                ).nunique()
                 rows.append(row)
     return rows
 
 
 # --- rules ----------------------------------------------------------------------------
 
-Rule = Sequence[Sequence[str]]  # methods in each range, of which the first that can
+Rule = Sequence[
+    Sequence[str]
+]  # methods in each range, of which the first that can
 
 
 def model(
@@ -265,19 +287,29 @@ def model(
         mine = table[table.index.get_level_values("loss") == loss]
         if mine.empty:
             continue
-        ways = {"by range": by_range, "by loss": by_loss, "by threshold": by_threshold}
-        outcomes = {way: held_out(mine, choose) for way, choose in ways.items()}
+        ways = {
+            "by range": by_range,
+            "by loss": by_loss,
+            "by threshold": by_threshold,
+        }
+        outcomes = {
+            way: held_out(mine, choose) for way, choose in ways.items()
+        }
         outcomes["constant"] = taken(mine, [[CONSTANT]] * len(BUDGETS))
         if shipped:
             fixed = [[name] for name in shipped[loss]]
             outcomes["dperm.fit"] = taken(mine, fixed)
-        for name in mine.columns[mine.notna().mean() >= 0.5].drop(CONSTANT, "ignore"):
+        for name in mine.columns[mine.notna().mean() >= 0.5].drop(
+            CONSTANT, "ignore"
+        ):
             outcomes[f"always {name}"] = taken(mine, [[name]] * len(BUDGETS))
         for way, column in outcomes.items():
             if len(column):
                 above = column > mine[CONSTANT].reindex(column.index)
                 row = {"loss": loss, "choice": way, **_mean("regret", column)}
-                row["data_sets"] = column.index.get_level_values("data").nunique()
+                row["data_sets"] = column.index.get_level_values(
+                    "data"
+                ).nunique()
                 row["worst"] = column.max()
                 rows.append({**row, "above_constant": float(above.mean())})
     return rows
@@ -314,7 +346,9 @@ def by_range(training: pd.DataFrame) -> Rule:
     ranges = training.index.get_level_values("range")
     rule = by_loss(training)
     return [
-        [*expected(training[ranges == k]).index] if (ranges == k).any() else rule[k]
+        [*expected(training[ranges == k]).index]
+        if (ranges == k).any()
+        else rule[k]
         for k in range(len(BUDGETS))
     ]
 
@@ -322,7 +356,9 @@ def by_range(training: pd.DataFrame) -> Rule:
 def by_threshold(training: pd.DataFrame) -> Rule:
     """The best pair of methods, one below and one above an edge of the ranges."""
     leaders = expected(training).index[:LEADERS]
-    filled = training[leaders].apply(lambda column: column.fillna(training[CONSTANT]))
+    filled = training[leaders].apply(
+        lambda column: column.fillna(training[CONSTANT])
+    )
     ranges = training.index.get_level_values("range").to_numpy()
     rest = [*expected(training).index]
     least = math.inf

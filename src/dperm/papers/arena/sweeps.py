@@ -12,7 +12,11 @@ from dperm.solvers.batched.trials import seeds_of
 
 
 def peers(
-    point: dict[str, Any], seed: int, inputs: Inputs, epsilons: list[float], fresh: int
+    point: dict[str, Any],
+    seed: int,
+    inputs: Inputs,
+    epsilons: list[float],
+    fresh: int,
 ) -> list[Row]:
     """Fits of other libraries at every epsilon, or the reason why there are none."""
     case = case_of(inputs, point)
@@ -21,7 +25,11 @@ def peers(
     for name, (python, reason) in libraries.environments().items():
         library = libraries.LIBRARIES[name]
         if reason:
-            gap = {**case.known(library.name), "status": "gap", "reason": reason}
+            gap = {
+                **case.known(library.name),
+                "status": "gap",
+                "reason": reason,
+            }
             table.append(gap)
         else:
             table += libraries.rows(case, python, epsilons, drawn, library)

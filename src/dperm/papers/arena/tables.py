@@ -52,7 +52,9 @@ def outcomes(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     runs = swept[swept["status"] != "unavailable"]
     labels = _labels(runs)
     table = defaults.means(runs[runs["tuning"] != TRIED], labels)
-    fair = defaults.left_out(_with_data(inputs, defaults.settings(runs, labels)))
+    fair = defaults.left_out(
+        _with_data(inputs, defaults.settings(runs, labels))
+    )
     return pd.concat([_with_data(inputs, table), fair], ignore_index=True)
 
 
@@ -75,7 +77,10 @@ def unlearnable(table: pd.DataFrame) -> list[str]:
     """
     is_end = table["algorithm"].isin([*REFERENCES.values()])
     tests = table[is_end].pivot_table(
-        index=["data", "problem"], columns="algorithm", values="test", sort=False
+        index=["data", "problem"],
+        columns="algorithm",
+        values="test",
+        sort=False,
     )
     if tests.empty:
         return []
@@ -189,12 +194,16 @@ def nothing(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     kept = table[~table["data"].isin(excluded)]
     rows = []
     for tuning in ALL_TUNINGS:
-        for problem_class, group in ranking.groups(ranking.cells(kept, tuning)):
+        for problem_class, group in ranking.groups(
+            ranking.cells(kept, tuning)
+        ):
             is_lost = ~(group.min(axis=1) < 1)
             names = group.index.get_level_values("problem")[is_lost]
             counts = {"cells": len(group), "none": int(is_lost.sum())}
             lost = ", ".join(dict.fromkeys(names))
-            rows.append({"tuning": tuning, **problem_class, **counts, "problems": lost})
+            rows.append(
+                {"tuning": tuning, **problem_class, **counts, "problems": lost}
+            )
     rows.append({"none": len(excluded), "problems": ", ".join(excluded)})
     return pd.DataFrame(rows)
 
@@ -218,8 +227,12 @@ def balance(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     and ``smaller``, the share of held-out labels that a constant has wrong.
     """
     table = counted(swept, inputs)
-    ends = table[table["algorithm"] == REFERENCES["constant"]].set_index("problem")
-    signed = table[(table["loss"] == "logistic") & (table["tuning"] == LEFT_OUT)]
+    ends = table[table["algorithm"] == REFERENCES["constant"]].set_index(
+        "problem"
+    )
+    signed = table[
+        (table["loss"] == "logistic") & (table["tuning"] == LEFT_OUT)
+    ]
     names = ["problem", "epsilon"]
     solvers = {"metric": METRIC, "tilted": TILTED}
     both = {
@@ -227,7 +240,9 @@ def balance(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
         for name, solver in solvers.items()
     }
     rows = []
-    for cell in both["tilted"].index.intersection(both["metric"].index, sort=False):
+    for cell in both["tilted"].index.intersection(
+        both["metric"].index, sort=False
+    ):
         row = dict(zip(names, cell, strict=True))
         row |= {key: both["tilted"].loc[cell, key] for key in ("n", "p")}
         row["smaller"] = 1 - ends.loc[cell[0], "accuracy"]
@@ -240,7 +255,8 @@ def balance(swept: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
 
 
 def _by_tuning(
-    table: pd.DataFrame, summarise: Callable[[pd.DataFrame], list[dict[str, Any]]]
+    table: pd.DataFrame,
+    summarise: Callable[[pd.DataFrame], list[dict[str, Any]]],
 ) -> pd.DataFrame:
     rows = []
     for tuning in ALL_TUNINGS:

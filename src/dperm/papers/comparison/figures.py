@@ -17,7 +17,15 @@ from dperm.plotting.drawing import Picture, Rows
 from dperm.plotting.styles import Style, styles_of
 
 # For curves whose usual hue another one of the figure has.
-HUES = ("#0072b2", "#d55e00", "#117733", "#332288", "#aa4499", "#882255", "#595959")
+HUES = (
+    "#0072b2",
+    "#d55e00",
+    "#117733",
+    "#332288",
+    "#aa4499",
+    "#882255",
+    "#595959",
+)
 
 
 def curves(
@@ -53,12 +61,18 @@ def curves(
     for name in swept[panel].dropna().unique():
         part = among(swept, **{panel: name})
         for key, runs in part.groupby(curve, sort=False):
-            text = label(paper, inputs, str(key)) if curve == "solver" else str(key)
+            text = (
+                label(paper, inputs, str(key))
+                if curve == "solver"
+                else str(key)
+            )
             points = runs.dropna(subset=[x, y])
             rows += drawing.against(points, x, y, str(name), text, role)
             level = runs.loc[runs[x].isna(), y].mean()
             if np.isfinite(level):
-                rows += drawing.values(str(name), text, [np.nan], [level], "level")
+                rows += drawing.values(
+                    str(name), text, [np.nan], [level], "level"
+                )
     return Picture(
         drawing.frame(rows),
         panel_titles,

@@ -19,7 +19,9 @@ from dperm.data.fetching import load_fetched
 from dperm.estimators import methods
 from dperm.experiments.inputs import Inputs, UnavailableError
 
-_LAST: dict[tuple[Any, ...], Case] = {}  # a problem's methods run one after another
+_LAST: dict[
+    tuple[Any, ...], Case
+] = {}  # a problem's methods run one after another
 
 
 def case_of(inputs: Inputs, point: Mapping[str, Any]) -> Case:
@@ -83,7 +85,10 @@ def race(
     """
     section = read("solver", point["solver"])
     solver_section = (section.name, section.algorithm, section.options)
-    tuning_options = ({section.name: defaults or {}}, {section.name: grids or {}})
+    tuning_options = (
+        {section.name: defaults or {}},
+        {section.name: grids or {}},
+    )
     method = methods.configured(*solver_section, *tuning_options)
     case = case_of(inputs, point)
     return rows(case, method, epsilons, seed, fresh, tunings, keeps_tried=True)

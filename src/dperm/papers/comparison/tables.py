@@ -73,8 +73,14 @@ def wins(
             hits = int((is_more if is_larger_better else is_less).sum())
             count = len(pairs)
             row = group_keys | {"method": label(paper, inputs, method)}
-            row |= {"other": label(paper, inputs, other), "sets": count, "won": hits}
-            row |= named("share", (hits / count, *clopper_pearson(hits, count)))
+            row |= {
+                "other": label(paper, inputs, other),
+                "sets": count,
+                "won": hits,
+            }
+            row |= named(
+                "share", (hits / count, *clopper_pearson(hits, count))
+            )
             rows.append(row | named("ratio", _ratio(pairs)))
     return pd.DataFrame(rows)
 

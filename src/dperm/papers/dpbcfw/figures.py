@@ -40,37 +40,66 @@ NOISES = {
 }
 UPDATES = {"published": "as published", "feasible": "feasible"}
 SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
-FAMILIES: dict[str, Callable[[Any], str]] = {  # key of a family: label of a curve
+FAMILIES: dict[
+    str, Callable[[Any], str]
+] = {  # key of a family: label of a curve
     "nodes": "K = {:g}".format,
     "epsilon": "$\\epsilon$ = {:g}".format,
     "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
     "sketch": "m = {:g}".format,
     "update": lambda update: f"DP-BCFW, {UPDATES[update]}",
 }
-FAMILY_MARKS = ("K = ", "epsilon$ = ", " : ", "m = ")  # in labels of ordered families
-IN_WORDS = {"percent": "density", "updates": "update"}  # fields of a panel's name
-OF_ALL = ("d", "n", "density", "share", "problem")  # keys of panels that FW has too
+FAMILY_MARKS = (
+    "K = ",
+    "epsilon$ = ",
+    " : ",
+    "m = ",
+)  # in labels of ordered families
+IN_WORDS = {
+    "percent": "density",
+    "updates": "update",
+}  # fields of a panel's name
+OF_ALL = (
+    "d",
+    "n",
+    "density",
+    "share",
+    "problem",
+)  # keys of panels that FW has too
 SIZES = {2: (3.4, 1.9), 3: (2.3, 2.2)}  # of a panel, by the number in a row
 Curve = tuple[str, pd.DataFrame]  # label, runs
-Panel = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, curves
+Panel = tuple[
+    str, str, list[Curve]
+]  # a panel: its name in the rows, title, curves
 
 
-def losses(panels: Iterable[Panel], columns: int, size: tuple[float, float]) -> Picture:
+def losses(
+    panels: Iterable[Panel], columns: int, size: tuple[float, float]
+) -> Picture:
     """Losses over f(0) against iterations."""
     rows = Rows()
     titles = dict[str, str]()
     for panel, title, curves in panels:
         titles[panel] = title
         for label, runs in curves:
-            rows += drawing.against(runs, "iteration", "relative", panel, label)
+            rows += drawing.against(
+                runs, "iteration", "relative", panel, label
+            )
     points = drawing.frame(rows)
-    axes = {"xlabel": "iteration", "ylabel": "loss / loss at 0", "yscale": "log"}
+    axes = {
+        "xlabel": "iteration",
+        "ylabel": "loss / loss at 0",
+        "yscale": "log",
+    }
     layout = {"columns": columns, "size": size, "shared": "row"}
     return _picture(points, titles, axes, note=explained(points), **layout)
 
 
 def _picture(
-    points: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **layout: Any
+    points: pd.DataFrame,
+    titles: dict[str, str],
+    axes: dict[str, Any],
+    **layout: Any,
 ) -> Picture:
     """A picture with a legend, whose families of curves go from dark to light."""
     styles = hues(points["algorithm"].unique())
@@ -94,14 +123,19 @@ def hues(names: Iterable[str]) -> dict[str, Style]:
         styles |= drawing.family([name for name in ours if mark in name])
     unordered = [name for name in ours if name not in styles]
     marks = zip(
-        unordered, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False
+        unordered,
+        itertools.cycle(_HUES),
+        itertools.cycle("os^DvP"),
+        strict=False,
     )
     return styles | {name: style(hue, "-", mark) for name, hue, mark in marks}
 
 
 def sweeps_of(folder: Path, product: Product) -> list[pd.DataFrame]:
     """The rows of each of a product's sweeps, as ``relative`` returns them."""
-    return [relative(results.load_sweep(folder, name)) for name in product.sweeps]
+    return [
+        relative(results.load_sweep(folder, name)) for name in product.sweeps
+    ]
 
 
 def percent(share: float) -> str:
@@ -123,7 +157,8 @@ def _family(table: pd.DataFrame, key: str) -> list[Curve]:
     """One curve for each value of a key."""
     settings = table[key].unique()
     return [
-        (FAMILIES[key](setting), where(table, **{key: setting})) for setting in settings
+        (FAMILIES[key](setting), where(table, **{key: setting}))
+        for setting in settings
     ]
 
 
@@ -138,9 +173,15 @@ def samplings(swept: pd.DataFrame) -> Picture:
     table = relative(swept)
     panels = list[Panel]()
     titles = dict[str, str]()
-    pairs = sorted({*zip(table["active"], table["density"], strict=True)}, reverse=True)
-    for constraint, (active, density) in itertools.product(("ball", "box"), pairs):
-        runs = where(table, active=active, density=density, constraint=constraint)
+    pairs = sorted(
+        {*zip(table["active"], table["density"], strict=True)}, reverse=True
+    )
+    for constraint, (active, density) in itertools.product(
+        ("ball", "box"), pairs
+    ):
+        runs = where(
+            table, active=active, density=density, constraint=constraint
+        )
         active_share = percent(active)
         density_share = percent(density)
         title = f"{density_share} of A, {active_share} of x"
@@ -151,11 +192,15 @@ def samplings(swept: pd.DataFrame) -> Picture:
         curves = []
         for name, sampling_runs in runs.groupby("sampling", sort=False):
             p_min = sampling_runs["p_min"].iloc[0]
-            curves.append((f"{name}: $p_{{min}}$ = {p_min:.2g}", sampling_runs))
+            curves.append(
+                (f"{name}: $p_{{min}}$ = {p_min:.2g}", sampling_runs)
+            )
         panels.append((panel, title, curves))
     picture = losses(panels, min(3, len(pairs)), (3.0, 1.9))
     marked = np.geomspace(1, table["iteration"].max(), 9).astype(int)
-    even = {"markevery": [*np.unique(marked) - 1]}  # iterations crowd at the right
+    even = {
+        "markevery": [*np.unique(marked) - 1]
+    }  # iterations crowd at the right
     return replace(
         picture,
         titles=titles,
@@ -193,7 +238,9 @@ def paths(
         words = panel_values | _words(inputs, family)
         curves = _baselines(central, panel_values.get("noise", "scaled"))
         curves += _family(family, along)
-        panels.append((panel.format_map(words), title.format_map(words), curves))
+        panels.append(
+            (panel.format_map(words), title.format_map(words), curves)
+        )
     for sampled in sampled_tables:
         for constraint, runs in sampled.groupby("constraint", sort=False):
             name = f"Algorithm 1, {constraint}"
@@ -243,12 +290,17 @@ def samples(swept: pd.DataFrame) -> Picture:
     titles = dict[str, str]()
     labels = dict[tuple[str, str], str]()
     shares, sizes = (np.sort(table[key].unique()) for key in ("share", "n"))
-    for share, (update, update_words) in itertools.product(shares, UPDATES.items()):
+    for share, (update, update_words) in itertools.product(
+        shares, UPDATES.items()
+    ):
         runs = where(table, share=share)
         ours = where(runs, method="dp_bcfw", update=update)
         panel = f"{update_words}, {SHARE.format(share)}"
         titles[panel] = panel
-        curves = [("DP-FW", where(runs, method="dp_fw")), *_family(ours, "nodes")]
+        curves = [
+            ("DP-FW", where(runs, method="dp_fw")),
+            *_family(ours, "nodes"),
+        ]
         for name, curve_runs in curves:
             curve = f"{name}: {slope(curve_runs)}"
             labels[panel, curve] = name
@@ -260,9 +312,13 @@ def samples(swept: pd.DataFrame) -> Picture:
     axes = {"xlabel": "training records n", "ylabel": "excess empirical risk"}
     axes |= {"xscale": "log", "yscale": "log"}
     points = drawing.frame(rows)
-    heads = {name: name.partition(":")[0] for name in points["algorithm"].unique()}
+    heads = {
+        name: name.partition(":")[0] for name in points["algorithm"].unique()
+    }
     styles = hues(dict.fromkeys(heads.values()))
-    picture = _picture(points, titles, axes, labels=labels, columns=2, size=(3.4, 2.1))
+    picture = _picture(
+        points, titles, axes, labels=labels, columns=2, size=(3.4, 2.1)
+    )
     return replace(
         picture,
         styles={name: styles[head] for name, head in heads.items()},
@@ -321,7 +377,9 @@ def communication(swept: pd.DataFrame) -> Picture:
         sent = where(runs, rule="tuned", n=runs["n"].max())
         sent = sent[sent["iteration"] > 0]
         bytes_if_sent = (
-            sent["iteration"] * sent["nodes"] * (HEAD + NUMBER * sent["sketch"])
+            sent["iteration"]
+            * sent["nodes"]
+            * (HEAD + NUMBER * sent["sketch"])
         )
         for label, numbers in {
             "up, measured": sent["bytes_up"],
@@ -329,7 +387,9 @@ def communication(swept: pd.DataFrame) -> Picture:
             "down, measured": sent["bytes_down"],
         }.items():
             curve_runs = sent.assign(bytes=numbers)
-            rows += drawing.against(curve_runs, "iteration", "bytes", along, label)
+            rows += drawing.against(
+                curve_runs, "iteration", "bytes", along, label
+            )
         panel_axes[along] = {"xlabel": "iteration", "ylabel": "bytes so far"}
         panel_axes[along] |= {"xscale": "linear"}
     titles |= dict.fromkeys(
@@ -346,8 +406,15 @@ def communication(swept: pd.DataFrame) -> Picture:
 
 SHOWN = ("figure 5", "figure 6")  # in the picture
 TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
-PLAIN: dict[str, Any] = {"epsilon": 1.0, "split": 0.5, "sketch": 80, "nodes": 4}
-VARIED: dict[str, tuple[str, tuple[float, ...]]] = {  # what Figures 5 to 8 vary
+PLAIN: dict[str, Any] = {
+    "epsilon": 1.0,
+    "split": 0.5,
+    "sketch": 80,
+    "nodes": 4,
+}
+VARIED: dict[
+    str, tuple[str, tuple[float, ...]]
+] = {  # what Figures 5 to 8 vary
     "figure 5": ("nodes", (2, 4, 8, 16)),
     "figure 6": ("epsilon", (0.001, 0.01, 0.1, 1.0, 10.0)),
     "figure 7": ("split", (0.1, 0.3, 0.5, 0.7, 0.9)),
@@ -369,9 +436,13 @@ def readings(folder: Path, inputs: Inputs, product: Product) -> Picture:
     every figure and every T.
     """
     shared, private, on_data, finer = sweeps_of(folder, product)
-    lines: list[tuple[str, str, pd.DataFrame, str]] = []  # name, title, runs, varied
+    lines: list[
+        tuple[str, str, pd.DataFrame, str]
+    ] = []  # name, title, runs, varied
     for name in VARIED:
-        runs = _with_eta(_with_more(shared, finer) if name == "figure 8" else shared)
+        runs = _with_eta(
+            _with_more(shared, finer) if name == "figure 8" else shared
+        )
         lines.append((name, name.capitalize(), runs, name))
     for density, runs in _with_eta(private).groupby("density", sort=False):
         name = f"figure 3, {percent(density)}"
@@ -380,7 +451,9 @@ def readings(folder: Path, inputs: Inputs, product: Product) -> Picture:
     sections = titles(inputs, evaluated["problem"].unique())
     for name, runs in evaluated.groupby("problem", sort=False):
         rescaled = runs.assign(radius=runs["share"])
-        lines.append((str(name), sections[str(name)].title, rescaled, "figure 5"))
+        lines.append(
+            (str(name), sections[str(name)].title, rescaled, "figure 5")
+        )
     rows = Rows()
     panel_titles = dict[str, str]()
     for name, title, runs, varied in lines:
@@ -396,7 +469,10 @@ def readings(folder: Path, inputs: Inputs, product: Product) -> Picture:
                     panel_titles[panel] = f"{title}: {words}"
     points = drawing.frame(rows)
     seen = points[points["panel"].isin(panel_titles)]
-    axes: dict[str, Any] = {"xlabel": "$\\eta$", "ylabel": "final loss / loss at 0"}
+    axes: dict[str, Any] = {
+        "xlabel": "$\\eta$",
+        "ylabel": "final loss / loss at 0",
+    }
     axes |= {"xscale": "log", "ylim": (0.0, TOP)}
     layout = {
         "columns": 2,
@@ -410,24 +486,34 @@ def readings(folder: Path, inputs: Inputs, product: Product) -> Picture:
 def _with_more(few: pd.DataFrame, many: pd.DataFrame) -> pd.DataFrame:
     """Rows of both sweeps; a reading that the second has comes from there alone."""
     readings_of_many = pd.MultiIndex.from_frame(many[READING])
-    unrepeated = few[~pd.MultiIndex.from_frame(few[READING]).isin(readings_of_many)]
+    unrepeated = few[
+        ~pd.MultiIndex.from_frame(few[READING]).isin(readings_of_many)
+    ]
     return pd.concat([unrepeated, many], ignore_index=True)
 
 
 def _with_eta(table: pd.DataFrame) -> pd.DataFrame:
     """Rows with ``radius``, the mean eta of a ball over the draws."""
-    return table.assign(radius=table["ball"].map(table.groupby("ball")["eta"].mean()))
+    return table.assign(
+        radius=table["ball"].map(table.groupby("ball")["eta"].mean())
+    )
 
 
 def _varied(runs: pd.DataFrame, figure: str) -> list[Curve]:
     """The curves of Figure 3, or of one of ``VARIED``; Figure 5 has FW and DP-FW."""
-    ours, theirs = (where(runs, method=method) for method in ("dp_bcfw", "dp_fw"))
-    central = [("FW", where(runs, method="fw")), ("DP-FW", where(theirs, own=False))]
+    ours, theirs = (
+        where(runs, method=method) for method in ("dp_bcfw", "dp_fw")
+    )
+    central = [
+        ("FW", where(runs, method="fw")),
+        ("DP-FW", where(theirs, own=False)),
+    ]
     if figure == "figure 3":
         own_noise = ("DP-FW, mean, epsilon in total", where(theirs, own=True))
         return [*central, own_noise, ("DP-BCFW, as published", ours)]
     key, levels = VARIED[figure]
     curves = [
-        (FAMILIES[key](level), where(ours, **{**PLAIN, key: level})) for level in levels
+        (FAMILIES[key](level), where(ours, **{**PLAIN, key: level}))
+        for level in levels
     ]
     return [*central, *curves] if figure == "figure 5" else curves

@@ -36,7 +36,9 @@ def node_selections(
     """
     pure = _selection(epsilon, delta, iterations)
     spent = advanced_epsilon([(pure, int(nodes * iterations))], delta / 2)
-    return Argument(spent, epsilon / 2, "advanced composition of all nodes' selections")
+    return Argument(
+        spent, epsilon / 2, "advanced composition of all nodes' selections"
+    )
 
 
 def node_selections_noise(
@@ -48,7 +50,9 @@ def node_selections_noise(
     scores. The K T answers are binary, and their exact profile is that of two
     binomials.
     """
-    moved = _selection(epsilon, delta, iterations) / 2  # over the Laplace scale
+    moved = (
+        _selection(epsilon, delta, iterations) / 2
+    )  # over the Laplace scale
     count = int(nodes * iterations)
     right = 1 - math.exp(-moved) * (1 + moved / 2) / 2
     k = np.arange(count + 1)
@@ -59,7 +63,9 @@ def node_selections_noise(
         middle = (low + high) / 2
         spent = np.maximum(p - math.exp(middle) * q, 0.0).sum()
         low, high = (middle, high) if spent > delta / 2 else (low, middle)
-    return Argument(low, epsilon / 2, "exact composition of K T noisy maxima of two")
+    return Argument(
+        low, epsilon / 2, "exact composition of K T noisy maxima of two"
+    )
 
 
 def _selection(epsilon: float, delta: float, iterations: float) -> float:
@@ -83,7 +89,9 @@ def sketched_features(
     """
     noise = _sketch_noise(epsilon, delta, n, length, nodes * iterations)
     spent = gaussian_epsilon(math.sqrt(nodes * iterations) / noise, delta)
-    return Argument(spent, epsilon / 2, "exact composition of K T Gaussian releases")
+    return Argument(
+        spent, epsilon / 2, "exact composition of K T Gaussian releases"
+    )
 
 
 def sketched_features_noise(
@@ -135,15 +143,22 @@ def set_curvature(n: float, d: float, tau: float, common: float) -> Argument:
     size = int(tau)
     features = int(d)
     G = correlated(0, int(n), features, common)
-    sets = [list(subset) for subset in itertools.combinations(range(features), size)]
+    sets = [
+        list(subset)
+        for subset in itertools.combinations(range(features), size)
+    ]
     mean = float(np.mean([box_curvature(G[np.ix_(S, S)], 1.0) for S in sets]))
-    largest_mean = box_curvature(pair_chances("tau-nice", features, size, 1) * G, 1.0)
+    largest_mean = box_curvature(
+        pair_chances("tau-nice", features, size, 1) * G, 1.0
+    )
     return Argument(
         largest_mean, mean, "the largest mean against the mean of the largest"
     )
 
 
-def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> Argument:
+def pair_bound(
+    n: float, d: float, tau: float, nodes: float, common: float
+) -> Argument:
     """Propositions 3 (one node) and 4: a bound by a sum over features and pairs."""
     K = int(nodes)
     size = int(tau)
@@ -156,7 +171,9 @@ def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> A
     across = float(pairs[~same].max(initial=0.0))
     limit = pair_sums(float(np.diag(G).max()), within, across, size, K)[1]
     P = pair_chances("(K, tau)-distributed", features, size, K)
-    return Argument(box_curvature(P * G, 1.0), limit, "exact curvature against the sum")
+    return Argument(
+        box_curvature(P * G, 1.0), limit, "exact curvature against the sum"
+    )
 
 
 # --- formulas -------------------------------------------------------------------------
@@ -172,7 +189,9 @@ def logistic_gradient(n: float) -> Argument:
 def hinge_gradient(n: float) -> Argument:
     """Table V: the printed partial gradient of the mean smoothed hinge loss."""
     return _gradient(
-        int(n), lambda m: np.maximum(0, 1 - m) ** 2 / 2, lambda m: np.maximum(0, 1 - m)
+        int(n),
+        lambda m: np.maximum(0, 1 - m) ** 2 / 2,
+        lambda m: np.maximum(0, 1 - m),
     )
 
 
@@ -188,7 +207,9 @@ def _gradient(
     a = np.random.default_rng(0).standard_normal(n) + 1.0
     x = 0.1
     step = 1e-6
-    slope = float((loss(a * (x + step)) - loss(a * (x - step))).mean() / (2 * step))
+    slope = float(
+        (loss(a * (x + step)) - loss(a * (x - step))).mean() / (2 * step)
+    )
     printed = -float(a @ weight(a * x))
     return Argument(
         printed / slope, 1.0, "printed over the derivative of the printed loss"
@@ -207,4 +228,6 @@ def uplink(n: float, least: float) -> Argument:
         T = size ** (2 / 3) / math.log(size) ** (1 / 3)
         return math.log(2 * T * size) / math.log(size) ** (2 / 3)
 
-    return Argument(ratio(n) / ratio(least), 1.0, "the count over the printed order")
+    return Argument(
+        ratio(n) / ratio(least), 1.0, "the count over the printed order"
+    )

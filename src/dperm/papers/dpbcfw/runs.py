@@ -53,7 +53,10 @@ METHODS: dict[str, ModuleType] = {
     "dp_fw": dp_fw,
     "dp_bcfw": dp_bcfw,
 }
-READING = ("objective", "per")  # keys of a setting that rows have from their point
+READING = (
+    "objective",
+    "per",
+)  # keys of a setting that rows have from their point
 # public bounds, in standard deviations
 ENTRY_DEVIATIONS = 4.0
 LABEL_DEVIATIONS = 4.0
@@ -145,7 +148,9 @@ def synthetic(point: Mapping[str, Any], seed: int) -> DrawnProblem:
     y = A @ x + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(n)
     problem = build("synthetic", A, y, "least_squares", Penalty())
     spread = np.sqrt(count * density + NOISE_VARIANCE)
-    return _of_solution(problem, x, ENTRY_DEVIATIONS, float(LABEL_DEVIATIONS * spread))
+    return _of_solution(
+        problem, x, ENTRY_DEVIATIONS, float(LABEL_DEVIATIONS * spread)
+    )
 
 
 def prepared(problem: Problem, w: np.ndarray) -> DrawnProblem:
@@ -157,10 +162,14 @@ def prepared(problem: Problem, w: np.ndarray) -> DrawnProblem:
     y = -problem.offset
     public = united(problem.given, (DATA_BOUNDS, RADIUS))
     plain = build(problem.name, A, y, "least_squares", Penalty(), given=public)
-    return _of_solution(plain, w, float(np.abs(A.data).max()), float(np.abs(y).max()))
+    return _of_solution(
+        plain, w, float(np.abs(A.data).max()), float(np.abs(y).max())
+    )
 
 
-def instance_of(inputs: Inputs, point: Mapping[str, Any], seed: int) -> DrawnProblem:
+def instance_of(
+    inputs: Inputs, point: Mapping[str, Any], seed: int
+) -> DrawnProblem:
     """The data of a point: those of its problem, or synthetic ones.
 
     Raises UnavailableError, for which a sweep has a row, without the problem's data.
@@ -177,7 +186,9 @@ def _of_solution(
     truth = problem.mean_loss(problem.A @ x + problem.offset)
     size = float(np.abs(x).sum())
     largest = float(np.abs(x).max())
-    return DrawnProblem(problem, size, truth, largest, entry_bound, label_bound)
+    return DrawnProblem(
+        problem, size, truth, largest, entry_bound, label_bound
+    )
 
 
 # --- settings and readings ------------------------------------------------------------
@@ -240,7 +251,9 @@ def options_of(instance: DrawnProblem, setting: RunSetting) -> Any:
     if setting.method == "dp_fw":
         return dp_fw.Options(radius, *bounds)
     length = setting.sketch or None
-    return dp_bcfw.Options(nodes, radius, update, length, setting.split, *bounds)
+    return dp_bcfw.Options(
+        nodes, radius, update, length, setting.split, *bounds
+    )
 
 
 def noise_of(instance: DrawnProblem, setting: RunSetting) -> Noise:
@@ -271,7 +284,9 @@ def noise_of(instance: DrawnProblem, setting: RunSetting) -> Noise:
         sizes = [(index, selections), (noise.sketch_scale, features)]
     events: Any = noise.ledger.events
     pairs = zip(events, sizes, strict=True)
-    events = tuple(replace(event, scale=scale, count=k) for event, (scale, k) in pairs)
+    events = tuple(
+        replace(event, scale=scale, count=k) for event, (scale, k) in pairs
+    )
     ledger = Ledger(events, given=noise.ledger.given)
     noise = replace(noise, ledger=ledger, index_scale=index)
     if setting.method == "dp_bcfw":
@@ -294,7 +309,9 @@ def _divided(noise: Noise, n: int) -> Noise:
 # --- runs -----------------------------------------------------------------------------
 
 
-def run(instance: DrawnProblem, setting: RunSetting, seed: int, every: int = 1) -> Rows:
+def run(
+    instance: DrawnProblem, setting: RunSetting, seed: int, every: int = 1
+) -> Rows:
     """Rows of one run, at each ``every``-th iteration and at the last; 0: there alone.
 
     Each has the loss f(x) on the unclipped data, a mean under either reading, its start
@@ -319,9 +336,15 @@ def run(instance: DrawnProblem, setting: RunSetting, seed: int, every: int = 1) 
         engine.advance(T)
     eta = setting.share * instance.radius
     path = Iterate(instance.problem, instance.columns)
-    run_columns = {"start": instance.start, "truth": instance.truth, "eta": eta}
+    run_columns = {
+        "start": instance.start,
+        "truth": instance.truth,
+        "eta": eta,
+    }
     run_columns |= {
-        key: option for key, option in vars(setting).items() if key not in READING
+        key: option
+        for key, option in vars(setting).items()
+        if key not in READING
     }
     run_columns |= _costs(setting, noise, 1.0 / instance.problem.n)
     if distributed and math.isfinite(noise.true_epsilon):
@@ -360,7 +383,9 @@ def _costs(setting: RunSetting, noise: Noise, delta: float) -> dict[str, Any]:
     return total | scale | {"sketch_scale": noise.sketch_scale} | apart
 
 
-def _least_costs(instance: DrawnProblem, noise: Noise, sent: int) -> dict[str, float]:
+def _least_costs(
+    instance: DrawnProblem, noise: Noise, sent: int
+) -> dict[str, float]:
     """Lower bounds on the true epsilon of DP-BCFW, by all features that it sends.
 
     ``epsilon_low`` is for entries that change within their range, from -B to B, and

@@ -83,7 +83,10 @@ def compare(
             run_columns = {"n": instance.problem.n, "d": instance.problem.p}
             run_columns |= {"own": keys.pop("own", False)}
             setting = setting_of(instance, point, **keys)
-            rows += [row | run_columns for row in run(instance, setting, seed, every)]
+            rows += [
+                row | run_columns
+                for row in run(instance, setting, seed, every)
+            ]
     return rows
 
 
@@ -108,17 +111,32 @@ def algorithm1(
     rows = Rows()
     sizes = {"box": instance.largest, "ball": instance.radius}
     for (constraint, size), keys in itertools.product(sizes.items(), runs):
-        run_columns = {"constraint": constraint, key: keys["name"], "eta": size}
-        options = {name: keys[name] for name in keys if name not in ("name", "share")}
+        run_columns = {
+            "constraint": constraint,
+            key: keys["name"],
+            "eta": size,
+        }
+        options = {
+            name: keys[name] for name in keys if name not in ("name", "share")
+        }
         tau = int(keys.get("share", 1.0) * instance.problem.p)
         options |= {"tau": tau, "constraint": constraint, "radius": size}
         path = _run(instance, bcfw.Options(**options), seed, count)
         for t in range(count + 1):
             if t:
                 path.advance(1)
-            row = run_columns | {"iteration": t, "loss": path.iterate.objective}
-            row |= {"start": instance.start, "largest_norm": path.largest / size}
-            row |= {"final_norm": path.iterate.l1_norm / size, "p_min": path.p_min}
+            row = run_columns | {
+                "iteration": t,
+                "loss": path.iterate.objective,
+            }
+            row |= {
+                "start": instance.start,
+                "largest_norm": path.largest / size,
+            }
+            row |= {
+                "final_norm": path.iterate.l1_norm / size,
+                "p_min": path.p_min,
+            }
             rows.append(row)
     return rows
 
@@ -127,7 +145,11 @@ def _run(
     instance: DrawnProblem, options: bcfw.Options, seed: int, count: int
 ) -> bcfw.Run:
     return bcfw.Run(
-        instance.problem, streams(seed), options, silent(count), instance.columns
+        instance.problem,
+        streams(seed),
+        options,
+        silent(count),
+        instance.columns,
     )
 
 
@@ -157,14 +179,18 @@ def table3(
     scale = width**2 / columns.n
     d = columns.p
     nan = math.nan
-    mu1, mu2, mu3 = (scale * maximum for maximum in pair_maxima(columns, nodes))
+    mu1, mu2, mu3 = (
+        scale * maximum for maximum in pair_maxima(columns, nodes)
+    )
     nice, spread = theory.pair_sums(mu1, mu2, mu3, tau, nodes)
     total = scale * float(columns.square_norms.sum())
     full_gradient = scale * d * top_eigenvalue(columns)
     serial = 2 * d * (start + total) / (t + 2 * d)
     several = 2 * d * (start + nice) / (tau**2 * t + 2 * d)
     rows = (
-        CurvatureRow(1.0, full_gradient, full_gradient, 2 * full_gradient / (t + 2)),
+        CurvatureRow(
+            1.0, full_gradient, full_gradient, 2 * full_gradient / (t + 2)
+        ),
         CurvatureRow(1 / d, total, total / d, serial),
         CurvatureRow(tau / d, nice, nice, several),
         CurvatureRow((nodes * tau / d) ** 2, nan, spread, nan),
@@ -185,9 +211,13 @@ def curvature(point: Point, seed: int, chance: float, nodes: int) -> Rows:
     d = instance.problem.p
     h = instance.start
     tau = round(chance * instance.problem.p)
-    table = table3(instance.columns, 2 * instance.largest, h, tau, nodes, count)
+    table = table3(
+        instance.columns, 2 * instance.largest, h, tau, nodes, count
+    )
     for name, printed in table.items():
-        options = bcfw.Options(SAMPLINGS[name], tau, nodes, "box", instance.largest)
+        options = bcfw.Options(
+            SAMPLINGS[name], tau, nodes, "box", instance.largest
+        )
         path = _run(instance, options, seed, count)
         path.advance(count)
         p_min = path.p_min
@@ -196,7 +226,9 @@ def curvature(point: Point, seed: int, chance: float, nodes: int) -> Rows:
         row = {"sampling": name, "p_min": p_min, **printed._asdict()}
         row |= {
             "bound": theory.bound(count, p_min, h, C),
-            "published_bound": theory.bound(count, printed.published_p_min, h, C),
+            "published_bound": theory.bound(
+                count, printed.published_p_min, h, C
+            ),
             "printed_column": theory.printed_column(p_min, count, d, start, C),
             "gap": path.iterate.objective - instance.truth,
             "start": start,
@@ -248,14 +280,23 @@ def rates(point: Point, seed: int, chance: float, nodes: int) -> Rows:
     }
     for constraint, (radius, least_loss) in sets.items():
         for name in ORDERED:
-            options = bcfw.Options(SAMPLINGS[name], tau, nodes, constraint, radius)
+            options = bcfw.Options(
+                SAMPLINGS[name], tau, nodes, constraint, radius
+            )
             path = _run(instance, options, seed, int(point["iterations"]))
             count = max(int(point["iterations"]), round(PASSES / path.p_min))
             marks = np.geomspace(count / 10, count, POINTS).round().astype(int)
             for before, t in zip([0, *marks[:-1]], marks, strict=True):
                 path.advance(int(t - before))
-                row = {"panel": constraint, "sampling": name, "p_min": path.p_min}
-                row |= {"iteration": int(t), "gap": path.iterate.objective - least_loss}
+                row = {
+                    "panel": constraint,
+                    "sampling": name,
+                    "p_min": path.p_min,
+                }
+                row |= {
+                    "iteration": int(t),
+                    "gap": path.iterate.objective - least_loss,
+                }
                 rows.append(row | {"start": instance.start - least_loss})
     return rows
 
@@ -287,7 +328,9 @@ def eigenvalue_bounds(point: Point, seed: int, tau: int, nodes: int) -> Rows:
 # --- Algorithm 2 without noise: losses of Table V -------------------------------------
 
 
-def losses(point: Point, seed: int, lengths: list[float], share: float) -> Rows:
+def losses(
+    point: Point, seed: int, lengths: list[float], share: float
+) -> Rows:
     """Table V: Algorithm 2 without noise for each loss and sketch length.
 
     ``formula`` and ``printed`` are the relative errors of the partial gradient by q,
@@ -310,7 +353,8 @@ def losses(point: Point, seed: int, lengths: list[float], share: float) -> Rows:
         keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}
         (end,) = run(instance, setting_of(instance, point, **keys), seed, 0)
         rows.append(
-            end | {"length": length, **_formula_errors(instance, m, share, seed)}
+            end
+            | {"length": length, **_formula_errors(instance, m, share, seed)}
         )
     return rows
 
@@ -330,7 +374,9 @@ def _formula_errors(
     x.advance(20)
     exact = Iterate.gradient(x.iterate)
     sketch = Sketch(n, m, 0)
-    estimates = sketch.predictions(sketch.feature(np.arange(n), x.iterate.products / n))
+    estimates = sketch.predictions(
+        sketch.feature(np.arange(n), x.iterate.products / n)
+    )
     weights = {
         "formula": problem.derivatives(n * estimates + problem.offset) / n,
         "printed": problem.derivatives(estimates + problem.offset),
@@ -355,7 +401,9 @@ def ball_curvature(instance: DrawnProblem, radius: float) -> float:
     return (2 * radius) ** 2 * longest / instance.problem.n
 
 
-def own_iterations(instance: DrawnProblem, setting: RunSetting, theta: float) -> float:
+def own_iterations(
+    instance: DrawnProblem, setting: RunSetting, theta: float
+) -> float:
     """T of Theorem 4, (C n epsilon / (C_g + C_l))^(2/3), constants as in Table IV.
 
     C is the curvature over the l1 ball, nnz(a) the mean number of non-zeros of a
@@ -369,7 +417,9 @@ def own_iterations(instance: DrawnProblem, setting: RunSetting, theta: float) ->
     nonzeros = instance.problem.A.nnz / instance.problem.p
     top = sketch_of(n, options).leading_singular_value
     root = math.sqrt(math.log(1 / delta) + setting.epsilon)
-    sketching = K * eta * theta * nonzeros + K**1.5 * math.sqrt(nonzeros) * top**2
+    sketching = (
+        K * eta * theta * nonzeros + K**1.5 * math.sqrt(nonzeros) * top**2
+    )
     G = instance.published_lipschitz
     choosing = 2 * G * eta * math.sqrt(32 * math.log(1 / (delta / 2)))
     size = ball_curvature(instance, eta) * n * setting.epsilon
@@ -377,7 +427,12 @@ def own_iterations(instance: DrawnProblem, setting: RunSetting, theta: float) ->
 
 
 def communication(
-    point: Point, seed: int, tuned: list[int], noise: str, rank: int, theta: float
+    point: Point,
+    seed: int,
+    tuned: list[int],
+    noise: str,
+    rank: int,
+    theta: float,
 ) -> Rows:
     """Bytes of Algorithm 2, counted, against Corollary 1 and a one-shot sketch.
 
@@ -396,13 +451,19 @@ def communication(
     setting = setting_of(instance, point, noise=noise)
     theorem = own_iterations(instance, setting, theta)
     counts = {"theorem 4": min(max(1, round(theorem)), max(tuned))}
-    ends = {T: run(instance, replace(setting, iterations=T), seed, 0)[0] for T in tuned}
+    ends = {
+        T: run(instance, replace(setting, iterations=T), seed, 0)[0]
+        for T in tuned
+    }
     counts["tuned"] = min(ends, key=lambda T: ends[T]["loss"])
     n = instance.problem.n
     K = setting.nodes
     shared_columns = {
         "theorem_iterations": theorem,
-        "corollary": (1 / theta) ** 2 * math.log(n) ** (1 / 3) * K * n ** (2 / 3),
+        "corollary": (1 / theta) ** 2
+        * math.log(n) ** (1 / 3)
+        * K
+        * n ** (2 / 3),
         "one_shot": 8.0 * K * n * rank * math.log(rank),
     }
     rows: Rows = []
@@ -412,7 +473,9 @@ def communication(
     return rows
 
 
-def own_length(point: Point, seed: int, noise: str, theta: float, most: int) -> Rows:
+def own_length(
+    point: Point, seed: int, noise: str, theta: float, most: int
+) -> Rows:
     """Algorithm 2 at Theorem 4's own T, its excess and the theorem's bound.
 
     ``nonzeros`` of the point, if present, is the mean number of non-zeros of a feature,
@@ -429,12 +492,24 @@ def own_length(point: Point, seed: int, noise: str, theta: float, most: int) -> 
     (end,) = run(instance, replace(setting, iterations=count), seed, 0)
     least_loss, _ = instance.minimum(setting.share)
     logs = math.log(
-        2 * instance.published_lipschitz * eta * instance.problem.p * instance.problem.n
+        2
+        * instance.published_lipschitz
+        * eta
+        * instance.problem.p
+        * instance.problem.n
     )
     bound = ball_curvature(instance, eta) * logs / T
     start = instance.start - least_loss
-    row = {"own_iterations": T, "taken": count, "excess": end["loss"] - least_loss}
-    row |= {"bound": bound, "start": start, "share_left": row["excess"] / start}
+    row = {
+        "own_iterations": T,
+        "taken": count,
+        "excess": end["loss"] - least_loss,
+    }
+    row |= {
+        "bound": bound,
+        "start": start,
+        "share_left": row["excess"] / start,
+    }
     return [row | {"bound_over_start": bound / start}]
 
 
@@ -468,21 +543,36 @@ def approximation(point: Point, seed: int, lengths: list[int]) -> Rows:
             slopes = problem.derivatives(problem.A @ path.x + problem.offset)
             exact = instance.columns.products(slopes) / problem.n
             path.advance(1)
-            worse = options.radius * oracle_error(estimate, path.chosen[-1], starts)
-            step_columns = {"iteration": t + 1, "allowed": step_size(t, 1.0) * C / 2}
+            worse = options.radius * oracle_error(
+                estimate, path.chosen[-1], starts
+            )
+            step_columns = {
+                "iteration": t + 1,
+                "allowed": step_size(t, 1.0) * C / 2,
+            }
             error = float(np.abs(estimate - exact).max())
-            errors.append({"release": "gradient", "error": error} | step_columns)
+            errors.append(
+                {"release": "gradient", "error": error} | step_columns
+            )
             errors.append({"release": "oracle", "error": worse} | step_columns)
         least_loss, _ = instance.minimum(setting.nodes * setting.share)
-        end = problem.mean_loss(problem.A @ path.x + problem.offset) - least_loss
-        run_columns = {"curvature": C, "gap": end, "start": instance.start - least_loss}
+        end = (
+            problem.mean_loss(problem.A @ path.x + problem.offset) - least_loss
+        )
+        run_columns = {
+            "curvature": C,
+            "gap": end,
+            "start": instance.start - least_loss,
+        }
         run_columns |= {"width": 2 * options.reach, "nodes": setting.nodes}
         run_columns |= {"length": length or problem.n}
         rows += [row | run_columns for row in errors]
     return rows
 
 
-def oracle_error(estimate: np.ndarray, signed: np.ndarray, starts: np.ndarray) -> float:
+def oracle_error(
+    estimate: np.ndarray, signed: np.ndarray, starts: np.ndarray
+) -> float:
     """Largest shortfall, over nodes, of the chosen vertex against the best of ±e_j."""
     chosen = np.sign(signed) * estimate[np.abs(signed) - 1]
     best = np.maximum.reduceat(np.abs(estimate), starts[:-1])
@@ -518,8 +608,13 @@ def sketched_products(
     """
     n, d, count = (int(point[key]) for key in ("n", "d", "iterations"))
     rows: Rows = []
-    of_table = min(n, math.ceil(math.log(2 * count * n) / theta**2))  # Table IV
-    for m, table in [*((m, False) for m in lengths if m <= n), (of_table, True)]:
+    of_table = min(
+        n, math.ceil(math.log(2 * count * n) / theta**2)
+    )  # Table IV
+    for m, table in [
+        *((m, False) for m in lengths if m <= n),
+        (of_table, True),
+    ]:
         rng = np.random.default_rng(seed)
         A = sparse_design(rng, n, d, point["nonzeros"] / n)
         x = np.zeros(d)
@@ -535,14 +630,18 @@ def sketched_products(
             epsilon = float(point["epsilon"])
             scale = equation17(n, top, nodes * count, epsilon / 2, 1 / n)
             drawn = gaussian(streams(seed).noise, (active, projection.m))
-            noise.append(A.T @ projection.predictions(scale * (x[x != 0] @ drawn)) / n)
+            noise.append(
+                A.T @ projection.predictions(scale * (x[x != 0] @ drawn)) / n
+            )
         errors = {
             "distortion": distortion,
             "sketched_noise": noise[0],
             "plain_noise": noise[1],
             "sketched": distortion + noise[0],
         }
-        worst = {name: float(np.abs(error).max()) for name, error in errors.items()}
+        worst = {
+            name: float(np.abs(error).max()) for name, error in errors.items()
+        }
         rows.append(worst | {"m": m, "table": table})
     return rows
 
@@ -575,9 +674,15 @@ def sensitivity(point: Point, seed: int, trials: int) -> Rows:
     path = dp_bcfw.Run(problem, streams(seed), options, noise)
     path.advance(5)
     sketch = sketch_of(n, options)
-    longest = int(np.argmax(sketch.column_norms))  # the record that J stretches most
+    longest = int(
+        np.argmax(sketch.column_norms)
+    )  # the record that J stretches most
     worst = sketch.feature(np.array([longest]), np.ones(1))
-    aggregates = [path.q, 1e6 * worst, -1e6 * worst]  # estimates at their bounds
+    aggregates = [
+        path.q,
+        1e6 * worst,
+        -1e6 * worst,
+    ]  # estimates at their bounds
     factor = options.score_factor(noise.scores)
     score = 0.0
     feature = 0.0
@@ -594,14 +699,17 @@ def sensitivity(point: Point, seed: int, trials: int) -> Rows:
                 feature, float(np.linalg.norm(feature_before - feature_after))
             )
     declared = sensitivities(problem, options, noise.scores)
-    printed = 2 * options.radius * instance.published_lipschitz / (options.nodes * n)
+    printed = (
+        2 * options.radius * instance.published_lipschitz / (options.nodes * n)
+    )
     changes = {
         "score": (score, declared[0], printed),
         "feature": (feature, declared[1], sketch.leading_singular_value / n),
     }
     keys = ("release", "found", "tight", "published")
     return [
-        dict(zip(keys, (name, *sizes), strict=True)) for name, sizes in changes.items()
+        dict(zip(keys, (name, *sizes), strict=True))
+        for name, sizes in changes.items()
     ]
 
 

@@ -63,8 +63,12 @@ def reading_sentences(swept: pd.DataFrame) -> pd.DataFrame:
     show. It is learnt if the best K falls by ``LEARNT`` of f(0) at the largest n.
     """
     table = relative(swept)
-    table = table.assign(excess=(table["loss"] - table["truth"]) / table["start"])
-    outcomes = [_figure4(reading_runs) for _, reading_runs in groups(table, READING)]
+    table = table.assign(
+        excess=(table["loss"] - table["truth"]) / table["start"]
+    )
+    outcomes = [
+        _figure4(reading_runs) for _, reading_runs in groups(table, READING)
+    ]
     learning, falling = np.array(outcomes).T
     counts = {"tried": len(outcomes), "learning": int(learning.sum())}
     counts["holding"] = int((learning & falling).sum())
@@ -93,7 +97,12 @@ def _figure4(runs: pd.DataFrame) -> tuple[bool, bool]:
 
 # --- Theorems 1 and 2, Proposition 1, and the sketch ----------------------------------
 
-RUN = ["objective", "per", "epsilon", "length"]  # keys of the runs of Theorem 2
+RUN = [
+    "objective",
+    "per",
+    "epsilon",
+    "length",
+]  # keys of the runs of Theorem 2
 QUANTITIES = {  # of the sketch: axis of measurement, exponent in the paper
     "distortion": ("m", -0.5),
     "sketched": ("n", -1.0),
@@ -113,7 +122,9 @@ def rates(swept: pd.DataFrame) -> pd.DataFrame:
         t = group["iteration"].unique()
         p_min = float(group["p_min"].iloc[0])
         ends = group[group["iteration"] == t.max()]
-        bounds = np.array([theory.bound(int(steps), p_min, 1.0, 0.0) for steps in t])
+        bounds = np.array(
+            [theory.bound(int(steps), p_min, 1.0, 0.0) for steps in t]
+        )
         row |= {"p_min": p_min}
         row |= interval("exponent", slopes(group, "iteration", "gap"))
         row |= {"bound_exponent": power(t, bounds)[0]}
@@ -152,8 +163,14 @@ def _of_release(errors: pd.DataFrame) -> dict[str, Any]:
     steps = int(errors["iteration"].max())
     end = errors[errors["iteration"] == steps]
     late = errors[errors["iteration"] > steps / 2]
-    ratio = (errors["error"] / errors["allowed"]).groupby(errors["replicate"]).max()
-    means = {key: float(end[key].mean()) for key in ("gap", "start", "curvature")}
+    ratio = (
+        (errors["error"] / errors["allowed"])
+        .groupby(errors["replicate"])
+        .max()
+    )
+    means = {
+        key: float(end[key].mean()) for key in ("gap", "start", "curvature")
+    }
     return {
         **interval("error", end["error"]),
         "allowed": float(end["allowed"].mean()),
@@ -176,9 +193,15 @@ def sketch(swept: pd.DataFrame) -> pd.DataFrame:
     rows = Rows()
     largest = swept[swept["n"] == swept["n"].max()]
     for quantity, (along, paper) in QUANTITIES.items():
-        errors = largest[~largest["table"]] if along == "m" else swept[swept["table"]]
+        errors = (
+            largest[~largest["table"]]
+            if along == "m"
+            else swept[swept["table"]]
+        )
         end = errors[errors[along] == errors[along].max()]
         row = {"quantity": quantity, "along": along, "paper": paper}
         row |= interval("exponent", slopes(errors, along, quantity))
-        rows.append(row | interval("ratio", end[quantity] / end["plain_noise"]))
+        rows.append(
+            row | interval("ratio", end[quantity] / end["plain_noise"])
+        )
     return pd.DataFrame(rows)

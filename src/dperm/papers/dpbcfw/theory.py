@@ -87,7 +87,9 @@ def box_curvature(M: np.ndarray, width: float) -> float:
     """The largest v^T M v over the corners of |v_j| <= width; M (d, d), d <= 18."""
     d = len(M)
     if d > CORNERS:
-        raise ValueError(f"{d} features: all corners of at most {CORNERS} are tried")
+        raise ValueError(
+            f"{d} features: all corners of at most {CORNERS} are tried"
+        )
     signs = np.ones((2 ** (d - 1), d))  # v and -v are the same
     numbers = np.arange(2 ** (d - 1))
     for j in range(1, d):

@@ -34,8 +34,12 @@ from dperm.solvers.batched.dp_cd import bytes_per_setting, steps
 
 __all__ = ["Options", "Run", "bytes_per_setting", "ledger", "steps"]
 
-LEVELS = np.exp2(np.arange(-20, 31))  # 1e-6 to 1e9; values outside count at the ends
-CERTAIN_DEVIATIONS = 4.0  # standard deviations of noise that a count must exceed
+LEVELS = np.exp2(
+    np.arange(-20, 31)
+)  # 1e-6 to 1e9; values outside count at the ends
+CERTAIN_DEVIATIONS = (
+    4.0  # standard deviations of noise that a count must exceed
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:
     means = math.sqrt(p) / problem.n
     return (
         Gaussian(counts, multiplier * counts, 1, "records on a level", source),
-        Gaussian(means, multiplier * means, 1, "mean of squares over B_j^2", source),
+        Gaussian(
+            means, multiplier * means, 1, "mean of squares over B_j^2", source
+        ),
     )
 
 
@@ -87,7 +93,10 @@ def counted(A: np.ndarray) -> np.ndarray:
     places = np.searchsorted(LEVELS[:-1], np.abs(A))
     size = len(LEVELS)
     return np.array(
-        [np.bincount(column_levels, minlength=size) for column_levels in places.T],
+        [
+            np.bincount(column_levels, minlength=size)
+            for column_levels in places.T
+        ],
         dtype=float,
     )
 
@@ -98,17 +107,25 @@ def clipped_means(A: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return means
 
 
-def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarray:
+def estimated(
+    problem: Problem, streams: Streams, options: Options
+) -> np.ndarray:
     """The private M_j, (p,)."""
     counting, averaging = events(problem, options)
     counts = counted(problem.A)
-    counts = counts + counting.scale * gaussian(streams.smoothness, counts.shape)
+    counts = counts + counting.scale * gaussian(
+        streams.smoothness, counts.shape
+    )
     holds = counts > CERTAIN_DEVIATIONS * counting.scale
-    top = np.where(holds.any(axis=1), len(LEVELS) - 1 - holds[:, ::-1].argmax(1), 0)
+    top = np.where(
+        holds.any(axis=1), len(LEVELS) - 1 - holds[:, ::-1].argmax(1), 0
+    )
     bounds = LEVELS[top]
     means = clipped_means(problem.A, bounds)
     means = means + averaging.scale * gaussian(streams.smoothness, problem.p)
-    return problem.loss.curvature * bounds**2 * np.maximum(means, averaging.scale)
+    return (
+        problem.loss.curvature * bounds**2 * np.maximum(means, averaging.scale)
+    )
 
 
 class Run(dp_cd.Run):
@@ -123,5 +140,7 @@ class Run(dp_cd.Run):
             For a sparse matrix.
         """
         if self.problem.is_sparse:
-            raise ValueError(f"problem {self.problem.name}: expected dense features")
+            raise ValueError(
+                f"problem {self.problem.name}: expected dense features"
+            )
         return estimated(self.problem, self.streams, self.options)

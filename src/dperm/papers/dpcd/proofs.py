@@ -31,7 +31,10 @@ def imbalance(ratio: float, least: float, printed: float) -> Argument:
         strongly = weighted**2 / mu_M * mu_I / overall**2
         pairs = [(convex, ratio**-0.5), (strongly, 1 / ratio)]
     apart = math.exp(
-        max(abs(math.log(ours / printed_factor)) for ours, printed_factor in pairs)
+        max(
+            abs(math.log(ours / printed_factor))
+            for ours, printed_factor in pairs
+        )
     )
     return Argument(apart, 1.1, "factor between the two sides, on a quadratic")
 
@@ -43,7 +46,9 @@ def inexact(mu: float, strongly: float) -> Argument:
     p beta / mu in the strongly convex one. The paper claims sqrt(p beta / (2 R^2)) and
     mu / 2. Here p beta = mu and R = 1.
     """
-    precision, claimed = (2 * mu, mu / 2) if strongly else (mu / math.sqrt(2 * mu),) * 2
+    precision, claimed = (
+        (2 * mu, mu / 2) if strongly else (mu / math.sqrt(2 * mu),) * 2
+    )
     return Argument(precision, claimed, "precisions of Appendix C.3")
 
 

@@ -62,14 +62,18 @@ def variants(
         module = dp_cd
         options = dp_cd.Options(point["order"], **schedule)
     problem, optimum = problem_of(inputs, point["problem"])
-    tuning_trials = trials.Trials(problem, module, options, point["calibration"])
+    tuning_trials = trials.Trials(
+        problem, module, options, point["calibration"]
+    )
     coarse = grids.thin(grids.points(grid, "options.grid"), scale.keep)
     return refined(
         tuning_trials, optimum.value, coarse, finer, seed, (transcripts, fresh)
     )
 
 
-def theorem(point: dict[str, Any], seed: int, inputs: Inputs, fresh: int) -> Rows:
+def theorem(
+    point: dict[str, Any], seed: int, inputs: Inputs, fresh: int
+) -> Rows:
     """Theorem 3.3 at its own K, T, step and noise: the excess and its bound.
 
     ``point`` has problem; case, of ``theory.CASES``; and counted, how often each record
@@ -87,7 +91,9 @@ def theorem(point: dict[str, Any], seed: int, inputs: Inputs, fresh: int) -> Row
         "inner": terms.inner,
         "periods": terms.periods,
         "epochs": terms.epochs,
-        "n_needed": point["counted"] * problem.n * (terms.bound / terms.start) ** power,
+        "n_needed": point["counted"]
+        * problem.n
+        * (terms.bound / terms.start) ** power,
     }
     if terms.epochs < 1:
         return [row]
@@ -151,7 +157,10 @@ def lower_bound(
         problem = build("means", X, y, "least_squares", box, epsilon, 1 / n**2)
 
         def ended(
-            several: list[int], count: int, noise: float, problem: Any = problem
+            several: list[int],
+            count: int,
+            noise: float,
+            problem: Any = problem,
         ) -> Any:
             """Final objectives of some runs with so many sweeps and that noise."""
             settings = BatchedSettings(side, clips, noise, TIGHT)
@@ -162,17 +171,25 @@ def lower_bound(
             for count in passes:
                 noise = 0.0
                 if calibration == TIGHT:
-                    calibrated = trials.noise(problem, dp_cd, options, count, TIGHT)
+                    calibrated = trials.noise(
+                        problem, dp_cd, options, count, TIGHT
+                    )
                     noise = calibrated.noise_multiplier / n
                 means = ended(seeds[:transcripts], count, noise).mean(axis=0)
-                tunings += [(mean, count, noise, k) for k, mean in enumerate(means)]
+                tunings += [
+                    (mean, count, noise, k) for k, mean in enumerate(means)
+                ]
             _, count, noise, k = min(tunings)
             run_columns = {
                 "constant": constant,
                 "calibration": calibration,
                 "size": size,
             }
-            run_columns |= {"passes": count, "step": steps[k], "start": p * size**2 / 2}
+            run_columns |= {
+                "passes": count,
+                "step": steps[k],
+                "start": p * size**2 / 2,
+            }
             run_columns |= {"bound": (p / (n * epsilon)) ** 2}
             excess = ended(seeds[transcripts:], count, noise)[:, k]
             rows += [

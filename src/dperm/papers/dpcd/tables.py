@@ -23,7 +23,8 @@ SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
 VARIANTS = {
     "DP-CD": SHIPPED,
     "DP-CD, one threshold": SHIPPED | {"thresholds": "equal"},
-    "DP-CD, Algorithm 1": SHIPPED | {"order": "uniform", "iterate": "ten averages"},
+    "DP-CD, Algorithm 1": SHIPPED
+    | {"order": "uniform", "iterate": "ten averages"},
 }
 
 
@@ -53,7 +54,10 @@ def runtime(
             row |= {"passes": passes, "mean": seconds.mean()}
             rows.append(row | {"std": seconds.std(ddof=0)})
     printed = results.published(paper, "table3").rename(
-        columns={"seconds_mean": "published_mean", "seconds_std": "published_std"}
+        columns={
+            "seconds_mean": "published_mean",
+            "seconds_std": "published_std",
+        }
     )
     keys = ["problem", "algorithm", "passes"]
     table = pd.DataFrame(rows, columns=[*keys, "mean", "std"])
@@ -69,7 +73,9 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
         return 0.0, 0.0, math.nan
     logs = math.log(before.mean() / after.mean())
     freedom = len(before) + len(after) - 2
-    variance = sum(v.var(ddof=1) / len(v) / v.mean() ** 2 for v in (before, after))
+    variance = sum(
+        v.var(ddof=1) / len(v) / v.mean() ** 2 for v in (before, after)
+    )
     half = t_quantile(freedom) * math.sqrt(variance)
     return math.exp(logs), math.exp(logs - half), math.exp(logs + half)
 
@@ -90,12 +96,23 @@ def thresholds(swept: pd.DataFrame, problems: list[str]) -> pd.DataFrame:
 def _mean(rows: pd.DataFrame) -> dict[str, float]:
     """Mean of the relative error, its 95 % interval and the number of runs."""
     errors = rows["relative_error"].to_numpy()
-    low, high = student(errors) if np.isfinite(errors).all() else (math.nan, math.inf)
-    return {"mean": errors.mean(), "ci_low": low, "ci_high": high, "runs": len(errors)}
+    low, high = (
+        student(errors) if np.isfinite(errors).all() else (math.nan, math.inf)
+    )
+    return {
+        "mean": errors.mean(),
+        "ci_low": low,
+        "ci_high": high,
+        "runs": len(errors),
+    }
 
 
 def private_constants(
-    paper: Paper, folder: Path, inputs: Inputs, product: Product, problems: list[str]
+    paper: Paper,
+    folder: Path,
+    inputs: Inputs,
+    product: Product,
+    problems: list[str],
 ) -> pd.DataFrame:
     """Section 5.2 by source of the constants, with DP-SGD first.
 
@@ -111,7 +128,9 @@ def private_constants(
     for group_keys, group in groups(own, ["problem", "calibration"]):
         name = group_keys["problem"]
         if group_keys["calibration"] == PUBLISHED:
-            (dp_sgd,) = results.load(paper, folder, [name], solvers=["dp_sgd"])[name]
+            (dp_sgd,) = results.load(
+                paper, folder, [name], solvers=["dp_sgd"]
+            )[name]
             start = dp_sgd.final(PUBLISHED)
         else:
             target = titles(inputs, [name])[name].privacy.epsilon
@@ -119,9 +138,12 @@ def private_constants(
         rows.append(group_keys | {"constants": "DP-SGD"} | _mean(start))
         for source_keys, source_rows in groups(group, ["constants"]):
             errors = (
-                runs["relative_error"].to_numpy() for runs in (start, source_rows)
+                runs["relative_error"].to_numpy()
+                for runs in (start, source_rows)
             )
             lead = named("lead", ratio(*errors))
             paid = source_rows.iloc[0][["true_epsilon", "given"]].to_dict()
-            rows.append(group_keys | source_keys | _mean(source_rows) | lead | paid)
+            rows.append(
+                group_keys | source_keys | _mean(source_rows) | lead | paid
+            )
     return pd.DataFrame(rows)

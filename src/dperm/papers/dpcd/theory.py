@@ -15,7 +15,10 @@ from dperm.privacy.noise import streams
 from dperm.problems.optimum import Optimum
 from dperm.problems.problem import Problem
 from dperm.solvers.batched import BatchedSettings, dp_cd
-from dperm.solvers.batched.constants import largest_derivatives, strong_convexity
+from dperm.solvers.batched.constants import (
+    largest_derivatives,
+    strong_convexity,
+)
 
 CASES = ("convex", "strongly convex")  # of Theorem 3.3
 
@@ -52,14 +55,18 @@ def compared(problem: Problem, optimum: Optimum) -> list[dict[str, Any]]:
             "convex_term": constant * radius,
             "strongly_convex_term": constant**2 / mu if mu > 0 else np.inf,
             "convex_bound": rate * constant * radius,
-            "strongly_convex_bound": (rate * constant) ** 2 / mu if mu > 0 else np.inf,
+            "strongly_convex_bound": (rate * constant) ** 2 / mu
+            if mu > 0
+            else np.inf,
             "lipschitz_bound": which,
         }
         for algorithm, (constant, radius, mu) in constants_of.items()
     ]
 
 
-def lipschitz(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float, str]:
+def lipschitz(
+    problem: Problem, w: np.ndarray
+) -> tuple[np.ndarray, float, str]:
     """Component Lipschitz constants L (p,), the global one, and how they were bounded.
 
     See ``largest_derivatives``.
@@ -120,7 +127,9 @@ class AsPrinted(dp_cd.Run):
     Where the loss has no Lipschitz constant, the clip makes L_j one.
     """
 
-    def __init__(self, problem: Problem, terms: Terms, seed: int, periods: int):
+    def __init__(
+        self, problem: Problem, terms: Terms, seed: int, periods: int
+    ):
         count = periods * max(1, round(terms.inner))
         rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
         self.lipschitz = terms.lipschitz
@@ -128,7 +137,9 @@ class AsPrinted(dp_cd.Run):
         # a deviation of sqrt(12 T K log(1 / delta)) L_j / (n epsilon), Theorem 3.1
         noise = problem.n / 2 * math.sqrt(12 * count * rate)
         settings = BatchedSettings(np.ones(1), np.ones(1), noise)
-        super().__init__(problem, settings, streams(seed), options, total=count)
+        super().__init__(
+            problem, settings, streams(seed), options, total=count
+        )
         self.advance(count)
 
     def shares(self, M: np.ndarray) -> np.ndarray:

@@ -10,7 +10,12 @@ import pandas as pd
 
 from dperm.config.schema import Product
 from dperm.experiments import results
-from dperm.experiments.inputs import Inputs, load_optimum, optimum_record, titles
+from dperm.experiments.inputs import (
+    Inputs,
+    load_optimum,
+    optimum_record,
+    titles,
+)
 from dperm.papers.dpgcd import growing
 from dperm.papers.shared.figures import TITLES, told
 from dperm.plotting import drawing
@@ -43,19 +48,34 @@ def histograms(inputs: Inputs, problems: list[str]) -> Picture:
         head = TITLES["penalty"](section)
         panel_titles[name] = f"{head}\n{support}, $\\alpha$ = {alpha:.3g}"
         counts, edges = np.histogram(sizes, bins=30)
-        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
-            row = {"x": (high + low) / 2, "mean": count, "min": low, "max": high}
+        for low, high, count in zip(
+            edges[:-1], edges[1:], counts, strict=True
+        ):
+            row = {
+                "x": (high + low) / 2,
+                "mean": count,
+                "min": low,
+                "max": high,
+            }
             rows.append(bar | row | {"role": "bar"})
-        rows.append(bar | {"algorithm": "alpha", "x": alpha, "role": "upright"})
+        rows.append(
+            bar | {"algorithm": "alpha", "x": alpha, "role": "upright"}
+        )
     axes = {"xlabel": "$|w^*_j|$", "ylabel": "coordinates", "yscale": "log"}
-    bars = drawing.frame(pd.DataFrame(rows, columns=[*drawing.CURVE_COLUMNS, "role"]))
+    bars = drawing.frame(
+        pd.DataFrame(rows, columns=[*drawing.CURVE_COLUMNS, "role"])
+    )
     note = told(gone, sections)
-    return Picture(bars, panel_titles, axes, size=(2.3, 1.8), is_named=True, note=note)
+    return Picture(
+        bars, panel_titles, axes, size=(2.3, 1.8), is_named=True, note=note
+    )
 
 
 def quasi_sparse(sizes: np.ndarray) -> float:
     """The least alpha for which weights of these sizes (p,) are quasi-sparse."""
-    return float(np.sort(sizes)[-1 - SPARSITY]) if len(sizes) > SPARSITY else 0.0
+    return (
+        float(np.sort(sizes)[-1 - SPARSITY]) if len(sizes) > SPARSITY else 0.0
+    )
 
 
 GROWTH = {"p": "features $p$", "tau": "coefficients that are not 0"}
@@ -78,7 +98,9 @@ def growth(swept: pd.DataFrame) -> Picture:
     titles = {panel: title for panel, (_, title, _) in panels.items()}
     axes = {"ylabel": "excess / that of $w$ = 0", "yscale": "log"}
     points = drawing.frame(rows)
-    return Picture(points, titles, axes, panel_axes, size=(3.4, 2.1), is_named=True)
+    return Picture(
+        points, titles, axes, panel_axes, size=(3.4, 2.1), is_named=True
+    )
 
 
 def selection(folder: Path, product: Product) -> Picture:
@@ -92,10 +114,15 @@ def selection(folder: Path, product: Product) -> Picture:
     law = where(law, iterations=count)
     runs = where(runs, iterations=count)
     rows: Rows = []
-    panels = {"log": "$p$ on a logarithmic axis", "both": "both axes logarithmic"}
+    panels = {
+        "log": "$p$ on a logarithmic axis",
+        "both": "both axes logarithmic",
+    }
     means = law.groupby("p")["share"].mean()
     numbers = np.geomspace(means.index[0], means.index[-1], 40)
-    fraction = (np.log(numbers / numbers[0])) / np.log(numbers[-1] / numbers[0])
+    fraction = (np.log(numbers / numbers[0])) / np.log(
+        numbers[-1] / numbers[0]
+    )
     start = means.iloc[0]
     end = means.iloc[-1]
     for panel in panels:
@@ -105,7 +132,9 @@ def selection(folder: Path, product: Product) -> Picture:
             )
             rows.append(row | {"role": "joined"})
         for p, group in runs.groupby("p"):
-            row = drawing.summary(panel, "runs", float(p), group["share"].to_numpy())
+            row = drawing.summary(
+                panel, "runs", float(p), group["share"].to_numpy()
+            )
             rows.append(row | {"role": "points"})
         line = start + fraction * (end - start)
         power = start * (end / start) ** fraction

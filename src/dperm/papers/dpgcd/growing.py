@@ -50,12 +50,16 @@ def draw(instance: Instance, seed: int, epsilon: float) -> Problem:
         column /= column.std()
     true = np.zeros(instance.p)
     places = rng.choice(instance.p, instance.tau, replace=False)
-    true[places] = rng.choice([-1.0, 1.0], instance.tau) / math.sqrt(instance.tau)
+    true[places] = rng.choice([-1.0, 1.0], instance.tau) / math.sqrt(
+        instance.tau
+    )
     y = X[:, places] @ true[places] + NOISE * rng.standard_normal(instance.n)
     if instance.imbalance:
         X *= rng.lognormal(0.0, instance.imbalance, instance.p)
     weight = Penalty(l1=THRESHOLD / math.sqrt(instance.tau))
-    return build("sparse", X, y, "least_squares", weight, epsilon, 1.0 / instance.n**2)
+    return build(
+        "sparse", X, y, "least_squares", weight, epsilon, 1.0 / instance.n**2
+    )
 
 
 def decaying(p: int, tau: int, epsilon: float, delta: float) -> Problem:
@@ -75,4 +79,6 @@ def decaying(p: int, tau: int, epsilon: float, delta: float) -> Problem:
 def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
     """Rows of ``growth`` that differ from ``PLAIN`` in p or tau (for p, also in n)."""
     free = {knob, "n"} if knob == "p" else {knob}
-    return where(swept, **{key: PLAIN[key] for key in PLAIN if key not in free})
+    return where(
+        swept, **{key: PLAIN[key] for key in PLAIN if key not in free}
+    )

@@ -28,7 +28,12 @@ def largest_laplace(
 
 
 def shares(
-    p: float, tau: int, scale: float, steps: int, runs: int, rng: np.random.Generator
+    p: float,
+    tau: int,
+    scale: float,
+    steps: int,
+    runs: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Excess over that of w = 0 after some steps, shape (runs,).
 

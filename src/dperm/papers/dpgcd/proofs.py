@@ -34,7 +34,13 @@ def greedy_noise(epsilon: float, delta: float, rounds: float) -> Argument:
     selections and T values.
     """
     scale = 4 * math.sqrt(rounds * math.log(1 / delta)) / epsilon
-    event = (1.0, scale, int(rounds), "2 L / n", "Mangold et al. 2023, Theorem 4.2")
+    event = (
+        1.0,
+        scale,
+        int(rounds),
+        "2 L / n",
+        "Mangold et al. 2023, Theorem 4.2",
+    )
     ledger = Ledger((NoisyMax(*event), ChosenValue(*event)))
     cost = true_epsilon(ledger, delta)
     return Argument(

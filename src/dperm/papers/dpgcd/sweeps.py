@@ -30,7 +30,13 @@ from dperm.privacy.mechanisms.noisy_max import NoisyMax
 from dperm.privacy.noise import streams
 from dperm.problems.optimum import Optimum, solve
 from dperm.problems.problem import Problem
-from dperm.solvers.batched import BatchedSettings, dp_cd, dp_gcd, dp_sgd, trials
+from dperm.solvers.batched import (
+    BatchedSettings,
+    dp_cd,
+    dp_gcd,
+    dp_sgd,
+    trials,
+)
 
 SOLVERS: dict[str, tuple[Any, Any]] = {
     "DP-GCD": (dp_gcd, dp_gcd.Options()),
@@ -60,27 +66,43 @@ def growth(
     seed_words = ("instance", "growth", repr(instance))
     drawn = plan.seed_of(master, *seed_words, 0, point["draw"])
     problem, optimum = _solved(instance, drawn, epsilon)
-    points = grids.points(grids_of[point["algorithm"]], "options.grids_of", axes=None)
+    points = grids.points(
+        grids_of[point["algorithm"]], "options.grids_of", axes=None
+    )
     scale = math.sqrt(float(problem.smoothness.sum()))
     scaled = [
-        grid_point | {"clip": grid_point["clip"] * scale} for grid_point in points
+        grid_point | {"clip": grid_point["clip"] * scale}
+        for grid_point in points
     ]
     tuning_trials = trials.Trials(problem, *SOLVERS[point["algorithm"]], TIGHT)
     tuning = tuning_trials.tried(scaled, seed, (TRANSCRIPTS, fresh))
-    start = float(problem.objective(np.zeros((1, instance.p)))[0]) - optimum.value
+    start = (
+        float(problem.objective(np.zeros((1, instance.p)))[0]) - optimum.value
+    )
     shared_columns = {"support": int(optimum.support.sum()), "start": start}
     shared_columns |= {"optimum": optimum.value, **tuning.point}
     shared_columns["true_epsilon"] = tuning.noise.true_epsilon
     return [
-        {"fresh": number, "excess": excess, "share": excess / start, **shared_columns}
-        for number, excess in enumerate((tuning.objective - optimum.value).tolist())
+        {
+            "fresh": number,
+            "excess": excess,
+            "share": excess / start,
+            **shared_columns,
+        }
+        for number, excess in enumerate(
+            (tuning.objective - optimum.value).tolist()
+        )
     ]
 
 
-_SOLVED: dict[Any, tuple[Problem, Optimum]] = {}  # the last: it may take a gigabyte
+_SOLVED: dict[
+    Any, tuple[Problem, Optimum]
+] = {}  # the last: it may take a gigabyte
 
 
-def _solved(instance: Instance, seed: int, epsilon: float) -> tuple[Problem, Optimum]:
+def _solved(
+    instance: Instance, seed: int, epsilon: float
+) -> tuple[Problem, Optimum]:
     """An instance and its optimum, made once for all algorithms, which run together.
 
     A copy is returned, so that arrays that an algorithm derives are freed afterwards.
@@ -113,7 +135,9 @@ def selection(
     """
     module, options = SOLVERS[point["algorithm"]]
     problem = decaying(int(point["p"]), tau, epsilon, delta)
-    clip = np.full(1, problem.n * math.sqrt(problem.p))  # max |w*_j| = 1: no clipping
+    clip = np.full(
+        1, problem.n * math.sqrt(problem.p)
+    )  # max |w*_j| = 1: no clipping
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
 
     def ended(count: int, several: list[int]) -> np.ndarray:
@@ -129,7 +153,9 @@ def selection(
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
     return [
         {"fresh": number, "taken": best, "share": excess / start}
-        for number, excess in enumerate(ended(best, seeds[TRANSCRIPTS:]).tolist())
+        for number, excess in enumerate(
+            ended(best, seeds[TRANSCRIPTS:]).tolist()
+        )
     ]
 
 
@@ -155,7 +181,10 @@ def selection_law(
     scale = noise.noise_multiplier * sensitivity
     rng = np.random.default_rng(seed)
     shares = largest.shares(float(point["p"]), tau, scale, count, fresh, rng)
-    return [{"fresh": number, "share": share} for number, share in enumerate(shares)]
+    return [
+        {"fresh": number, "share": share}
+        for number, share in enumerate(shares)
+    ]
 
 
 def theorem(
@@ -183,7 +212,8 @@ def theorem(
         {
             **row,
             "fresh": number,
-            "excess": theorem44.run(problem, facts, count, run_seed) - optimum.value,
+            "excess": theorem44.run(problem, facts, count, run_seed)
+            - optimum.value,
         }
         for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
@@ -200,7 +230,11 @@ def rates(
     n = int(point["n"])
     facts = theorem44.decaying(p, float(point["epsilon"]), delta)
     count, bound = theorem44.CASES[point["case"]](facts, n)
-    shared_columns = {"iterations": count, "bound": bound, "start": facts.start}
+    shared_columns = {
+        "iterations": count,
+        "bound": bound,
+        "start": facts.start,
+    }
     ended = theorem44.run_decaying(facts, n, count, seed, fresh).tolist()
     return [{**shared_columns, "excess": excess} for excess in ended]
 
@@ -225,7 +259,11 @@ def coordinates(
     count = loaded.module.steps(loaded.problem, best["passes"], loaded.options)
     shared_columns = {"p": loaded.problem.p, "passes": best["passes"]}
     return [
-        {**shared_columns, "run": number, **_taken(loaded, settings, count, run_seed)}
+        {
+            **shared_columns,
+            "run": number,
+            **_taken(loaded, settings, count, run_seed),
+        }
         for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
 
@@ -235,7 +273,9 @@ def _taken(
 ) -> dict[str, Any]:
     problem = method.problem
     drawn = streams(seed)
-    run = method.module.Run(problem, settings, drawn, method.options, total=count)
+    run = method.module.Run(
+        problem, settings, drawn, method.options, total=count
+    )
     times = np.zeros(problem.p, dtype=int)
     for _ in range(count):
         run.advance(1)
@@ -258,7 +298,9 @@ def noise(
     rows = []
     for published, row in priced(point, paper, folder, inputs):
         events = (
-            replace(event, sound=True) if isinstance(event, NoisyMax) else event
+            replace(event, sound=True)
+            if isinstance(event, NoisyMax)
+            else event
             for event in published.ledger.events
         )
         claimed = true_epsilon(Ledger(tuple(events)), published.delta)

@@ -34,12 +34,18 @@ def sizes(inputs: Inputs, problems: list[str]) -> pd.DataFrame:
             rows.append({"problem": name, "status": _MISSING})
             continue
         start = float(problem.objective(np.zeros(problem.p))[0])
-        non_zeros = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
+        non_zeros = (
+            problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
+        )
         row = {"problem": name, "records": problem.n, "features": problem.p}
         row |= {"non_zeros": int(non_zeros), "epsilon": problem.epsilon}
         row |= {"delta": problem.delta, "optimum": optimum.value}
-        row |= {"relative_error_at_zero": (start - optimum.value) / optimum.value}
-        rows.append(row | {"support_size": int(optimum.support.sum()), "status": "ok"})
+        row |= {
+            "relative_error_at_zero": (start - optimum.value) / optimum.value
+        }
+        rows.append(
+            row | {"support_size": int(optimum.support.sum()), "status": "ok"}
+        )
     return pd.DataFrame(rows)
 
 
@@ -54,7 +60,11 @@ def grids(paper: Paper, inputs: Inputs) -> pd.DataFrame:
             text = ", ".join(f"{setting:g}" for setting in settings)
             if len(settings) > 9:
                 text = f"{settings[0]:g} to {settings[-1]:g}, logarithmic"
-            row = {"algorithm": label, "parameter": axis, "number": len(settings)}
+            row = {
+                "algorithm": label,
+                "parameter": axis,
+                "number": len(settings),
+            }
             rows.append(row | {"values": text})
     return pd.DataFrame(rows)
 
@@ -83,7 +93,10 @@ def support(
             row["support_size"] = int(optimum.support.sum())
             row |= tuned[columns].mean().to_dict()
             row |= fresh[columns].mean().add_prefix("fresh_").to_dict()
-            row |= {"fresh_runs": len(fresh), "fresh_runs_with_a_wrong_one": wrong}
+            row |= {
+                "fresh_runs": len(fresh),
+                "fresh_runs_with_a_wrong_one": wrong,
+            }
             rows.append(row | {"wrong_ci_low": low, "wrong_ci_high": high})
         elif not run.available:
             rows.append(row | {"algorithm": _MISSING})
@@ -93,11 +106,15 @@ def support(
     return pd.DataFrame(rows).merge(printed, on=keys, how="left")
 
 
-def selection(swept: pd.DataFrame, ranges: dict[str, list[float]]) -> pd.DataFrame:
+def selection(
+    swept: pd.DataFrame, ranges: dict[str, list[float]]
+) -> pd.DataFrame:
     """Exponents in p and in log p where the selection fails, by range of p."""
     rows = Rows()
     for name, ends in ranges.items():
-        rows_of_range = swept[swept["p"].between(*ends)].assign(range=name, draw=0)
+        rows_of_range = swept[swept["p"].between(*ends)].assign(
+            range=name, draw=0
+        )
         rows += exponents(rows_of_range, "p", ["iterations", "range"])
     return pd.DataFrame(rows)
 
@@ -124,7 +141,10 @@ def selection_law(swept: pd.DataFrame, middle: float) -> pd.DataFrame:
         slopes = {}
         powers = {}
         bent = {}
-        sides = {"below": log <= np.log(middle), "above": log >= np.log(middle)}
+        sides = {
+            "below": log <= np.log(middle),
+            "above": log >= np.log(middle),
+        }
         for side, on_side in sides.items():
             x = log[on_side]
             y = mean[on_side]
@@ -137,7 +157,10 @@ def selection_law(swept: pd.DataFrame, middle: float) -> pd.DataFrame:
         row |= named("slopes", _quotient(slopes["above"], slopes["below"]))
         row |= named("powers", _quotient(powers["above"], powers["below"]))
         row["slope_of_a_power"] = bent["above"] / bent["below"]
-        row |= {"least_p": float(np.exp(log[0])), "most_p": float(np.exp(log[-1]))}
+        row |= {
+            "least_p": float(np.exp(log[0])),
+            "most_p": float(np.exp(log[-1])),
+        }
         rows.append(row | {"least": start, "most": end})
     return pd.DataFrame(rows)
 

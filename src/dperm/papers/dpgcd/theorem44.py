@@ -71,7 +71,9 @@ def known(problem: Problem, optimum: Optimum) -> BoundConstants:
     L = slope * np.abs(problem.A).max(axis=0)
     M = problem.smoothness + penalty.l2
     w = optimum.w
-    start = float(problem.objective(np.zeros((1, problem.p)))[0]) - optimum.value
+    start = (
+        float(problem.objective(np.zeros((1, problem.p)))[0]) - optimum.value
+    )
     return BoundConstants(
         L,
         M,
@@ -116,7 +118,9 @@ def quasi_sparse(facts: BoundConstants, n: int) -> tuple[int, float]:
             wide = min(T, facts.p) + tau
             remaining = (1 - facts.mu / (4 * wide)) ** T * facts.start
             return (
-                remaining + 4 * wide * facts.noise(n, T) / facts.mu + wide / 8 * missed
+                remaining
+                + 4 * wide * facts.noise(n, T) / facts.mu
+                + wide / 8 * missed
             )
 
         return _least(bound)
@@ -136,7 +140,9 @@ CASES: dict[str, Callable[[BoundConstants, int], tuple[int, float]]] = {
 
 def _least(bound: Callable[[int], float]) -> tuple[int, float]:
     """The best T on a grid with ratio about 1.1, and its bound."""
-    tried = np.unique(np.geomspace(1, MAX_ITERATIONS, 100).round().astype(int)).tolist()
+    tried = np.unique(
+        np.geomspace(1, MAX_ITERATIONS, 100).round().astype(int)
+    ).tolist()
     best = min(tried, key=bound)
     return best, float(bound(best))
 
@@ -166,7 +172,9 @@ def run(problem: Problem, facts: BoundConstants, T: int, seed: int) -> float:
         slope = problem.A.T @ problem.derivatives(margins) / problem.n
         slope = slope + problem.penalty.l2 * w
         j = int(
-            (abs(slope + laplace(rng.sampling, scales)) / np.sqrt(facts.M)).argmax()
+            (
+                abs(slope + laplace(rng.sampling, scales)) / np.sqrt(facts.M)
+            ).argmax()
         )
         move = (slope[j] + float(laplace(rng.noise, scales[j]))) / facts.M[j]
         w[j] -= move

@@ -38,7 +38,9 @@ class BinomialRun(noisy_sfw.Run):
         seed: int,
     ):
         if setup.loss != "linear" or source.single:
-            raise ValueError("expected a linear loss of records that show all coins")
+            raise ValueError(
+                "expected a linear loss of records that show all coins"
+            )
         super().__init__(setup, targets, streams, source, n, options)
         self.coins = source
         self.tallies = Generator(SFC64(SeedSequence([seed, 5])))

@@ -60,7 +60,9 @@ def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
     """Gradient of the population risk at each row of W (L, d), in closed form."""
     if isinstance(source, Coins):
         return np.broadcast_to(-source.mean(setup.q), W.shape)
-    unit = source.optimum(setup)[0] ** (setup.p - 1)  # d^(-1/q), the radius being 1
+    unit = source.optimum(setup)[0] ** (
+        setup.p - 1
+    )  # d^(-1/q), the radius being 1
     away = W - source.optimum(setup)
     square = source.mean**2
     common = square * away.sum(axis=1, keepdims=True)
@@ -70,7 +72,9 @@ def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
 def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:
     """Execute a run, and return its errors as ``summed``."""
     tree = isinstance(run, noisy_sfw.Run)
-    walk = on_tree(run, targets, run.source) if tree else on_walk(run, run.source)
+    walk = (
+        on_tree(run, targets, run.source) if tree else on_walk(run, run.source)
+    )
     return summed(walk, run.setup.q)
 
 
@@ -80,10 +84,14 @@ def on_tree(
     """Run NoisySFW, and yield its estimates at the leaves of the trees."""
     leaves = (t for t in range(1, run.tree.phases + 1) for _ in range(2**t))
     for t, _ in zip(leaves, run.releases(), strict=True):
-        bounds = [tree_bound(run.setup, run.tree.batch, t, to) for to in targets]
+        bounds = [
+            tree_bound(run.setup, run.tree.batch, t, to) for to in targets
+        ]
         point = run.points[t]
         yield WalkPoint(
-            run.estimates[t], gradient(source, point, run.setup), np.array(bounds)
+            run.estimates[t],
+            gradient(source, point, run.setup),
+            np.array(bounds),
         )
 
 

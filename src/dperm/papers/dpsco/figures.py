@@ -28,9 +28,15 @@ from dperm.privacy.accountants import PUBLISHED, TIGHT
 
 RECORDS = {"xlabel": "records n", "xscale": "log", "yscale": "log"}
 PRICES: dict[tuple[float, str], tuple[str, Style]] = {
-    (1.0, PUBLISHED): (r"$\epsilon$ = 1, published", style("#D55E00", "--", "o")),
+    (1.0, PUBLISHED): (
+        r"$\epsilon$ = 1, published",
+        style("#D55E00", "--", "o"),
+    ),
     (1.0, TIGHT): (r"$\epsilon$ = 1, tight", style("#D55E00", "-", "o")),
-    (8.0, PUBLISHED): (r"$\epsilon$ = 8, published", style("#0072B2", "--", "s")),
+    (8.0, PUBLISHED): (
+        r"$\epsilon$ = 8, published",
+        style("#0072B2", "--", "s"),
+    ),
     (8.0, TIGHT): (r"$\epsilon$ = 8, tight", style("#0072B2", "-", "s")),
     (math.inf, "none"): ("no noise", style("#000000", "-.", "D")),
 }
@@ -50,7 +56,9 @@ def lower_bound(swept: pd.DataFrame, product: Product) -> Picture:
         drawing.frame(rows),
         {f"d = {d:g}": f"$d$ = {d:g}" for d in sorted(table["d"].unique())},
         {**RECORDS, "ylabel": "excess risk"},
-        styles=interleaved([f"p = {p:g}" for p in sorted(table["p"].unique())]),
+        styles=interleaved(
+            [f"p = {p:g}" for p in sorted(table["p"].unique())]
+        ),
         shared="all",
         note="Measured risks of all p lie on one line, whose dashes take turns. "
         "Dotted: the shape of the lower bound, which grows with p.",
@@ -101,14 +109,23 @@ def rates(folder: Path, product: Product, norms: Sequence[Any]) -> Picture:
     large; the second well-specified least squares. Published noise.
     """
     table = where(instanced(folder, product), method="noisy_sfw")
-    d = int(table.groupby("instance")["d"].max().min())  # the largest that all have
+    d = int(
+        table.groupby("instance")["d"].max().min()
+    )  # the largest that all have
     table = where(table, d=d)
     table = table[table["calibration"].isin([PUBLISHED, "none"])]
     easy = table["instance"] == EASY
     rows = Rows()
     titles = dict[str, str]()
-    curve_names = {1.0: "epsilon = 1", 8.0: "epsilon = 8", math.inf: "no noise"}
-    for difficulty, instance_runs in (("hard", table[~easy]), ("easy", table[easy])):
+    curve_names = {
+        1.0: "epsilon = 1",
+        8.0: "epsilon = 8",
+        math.inf: "no noise",
+    }
+    for difficulty, instance_runs in (
+        ("hard", table[~easy]),
+        ("easy", table[easy]),
+    ):
         for p in norms:
             panel = f"{difficulty}, p = {norm(float(p))}"
             titles[panel] = f"{difficulty} instance, $p$ = {norm(float(p))}"
@@ -140,7 +157,10 @@ def clock(swept: pd.DataFrame, epsilon: float) -> Picture:
     least_seconds = table[table["n"] == sizes[0]]["seconds"].min()
     line = least_seconds * sizes / sizes[0]
     rows += drawing.values("seconds", "linear in n", sizes, line, "line")
-    titles = {"seconds": "time of a run", "excess": rf"error, $\epsilon$ = {epsilon:g}"}
+    titles = {
+        "seconds": "time of a run",
+        "excess": rf"error, $\epsilon$ = {epsilon:g}",
+    }
     panel_axes = {
         "seconds": {"ylabel": "seconds"},
         "excess": {"ylabel": "excess / that of $w$ = 0"},
@@ -192,7 +212,9 @@ def transition(swept: pd.DataFrame, epsilon: float) -> Picture:
     )
 
 
-def hard(folder: Path, product: Product, d: int, panels: Sequence[Any]) -> Picture:
+def hard(
+    folder: Path, product: Product, d: int, panels: Sequence[Any]
+) -> Picture:
     """Worst excess over that of w = 0 against n, at one d, by solver and p.
 
     It is the worst of a class of instances. ``panels`` are pairs of solver and p.
@@ -209,7 +231,9 @@ def hard(folder: Path, product: Product, d: int, panels: Sequence[Any]) -> Pictu
             name = f"epsilon = {epsilon:g}, {calibration}"
             labels[panel, name] = label
             runs = where(panel_runs, epsilon=epsilon, calibration=calibration)
-            rows += _with_bound(runs, panel, name, (solver, float(p), epsilon, d))
+            rows += _with_bound(
+                runs, panel, name, (solver, float(p), epsilon, d)
+            )
     return Picture(
         drawing.frame(rows),
         titles,

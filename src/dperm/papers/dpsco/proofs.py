@@ -14,7 +14,9 @@ from dperm.privacy.mechanisms import generalised_gaussian as generalised
 # --- Corollary 3.3, Theorem 6.3 -------------------------------------------------------
 
 
-def generalised_gaussian(epsilon: float, delta: float, kappa: float) -> Argument:
+def generalised_gaussian(
+    epsilon: float, delta: float, kappa: float
+) -> Argument:
     """Bassily et al. 2021, Corollary 3.3: its own bound by its own conversion."""
     multiplier = math.sqrt(2 * kappa * math.log(1 / delta)) / epsilon
     cost = generalised.proof_epsilon(kappa, multiplier, delta)
@@ -62,7 +64,9 @@ def _radial(power: float, rate: float) -> float:
     """The integral of r^power exp(-rate r^2 / 2); a part of it if it is infinite."""
     end = (math.sqrt(power) + 12) / math.sqrt(rate if rate > 0 else 1.0)
     density = lambda r: r**power * math.exp(-rate * r * r / 2)  # noqa: E731
-    return float(scipy.integrate.quad(density, 0, end, epsabs=0, epsrel=1e-11)[0])
+    return float(
+        scipy.integrate.quad(density, 0, end, epsabs=0, epsrel=1e-11)[0]
+    )
 
 
 def noise_divergence(alpha: float, q: float) -> Argument:
@@ -72,7 +76,9 @@ def noise_divergence(alpha: float, q: float) -> Argument:
     """
     r = generalised.smooth_order(q, 2)
     length = 4 / alpha
-    axis = np.linspace(-12, 12, 161)  # sums over it are as accurate as integrals
+    axis = np.linspace(
+        -12, 12, 161
+    )  # sums over it are as accurate as integrals
     z = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     squares = _square(z, r)
     total = np.exp(-squares / 2).sum()
@@ -80,13 +86,17 @@ def noise_divergence(alpha: float, q: float) -> Argument:
     def divergence(shift: np.ndarray) -> float:
         """Rényi divergence of the law and its shift."""
         shifted_squares = _square(z - length * shift, r)
-        integral = np.exp(((alpha - 1) * squares - alpha * shifted_squares) / 2).sum()
+        integral = np.exp(
+            ((alpha - 1) * squares - alpha * shifted_squares) / 2
+        ).sum()
         return math.log(integral / total) / (alpha - 1)
 
     along = np.array([1.0, 0.0])
     across = np.full(2, 2 ** (-1 / q))
     worse = max(divergence(along), divergence(across))
-    claimed = generalised.renyi_bound(alpha, generalised.regularity(q, 2), 1 / length)
+    claimed = generalised.renyi_bound(
+        alpha, generalised.regularity(q, 2), 1 / length
+    )
     return Argument(worse, claimed, "the Renyi divergence in the plane")
 
 
@@ -96,8 +106,15 @@ def noise_divergence(alpha: float, q: float) -> Argument:
 def records_read(n: float) -> Argument:
     """Number of records that Algorithm 1 draws with the batches of Theorem 5.2."""
     phases = int(math.log2(n) // 2)
-    drawn = sum(1 + t / 2 for t in range(1, phases + 1)) * 4 * n / math.log2(n) ** 2
-    return Argument(drawn, n, "b (1 + t/2) records in every phase t, logarithms base 2")
+    drawn = (
+        sum(1 + t / 2 for t in range(1, phases + 1))
+        * 4
+        * n
+        / math.log2(n) ** 2
+    )
+    return Argument(
+        drawn, n, "b (1 + t/2) records in every phase t, logarithms base 2"
+    )
 
 
 def inner_sensitivity(phases: float) -> Argument:

@@ -60,7 +60,12 @@ BETA = 0.05  # probability of failure of Theorem 5.2 and Proposition 7.1
 
 
 def bound(
-    solver: str, p: float, epsilon: float, n: float, d: float, printed: bool = False
+    solver: str,
+    p: float,
+    epsilon: float,
+    n: float,
+    d: float,
+    printed: bool = False,
 ) -> float:
     """A theorem's bound with its logarithms; constants, L and M left out.
 
@@ -106,7 +111,13 @@ def bound_exponent(
     bounds = []
     for end in ends:
         n, d = (end, row["d"]) if axis == "n" else (row["n"], end)
-        bound_terms = (row["method"], row["p"], row["epsilon"], float(n), float(d))
+        bound_terms = (
+            row["method"],
+            row["p"],
+            row["epsilon"],
+            float(n),
+            float(d),
+        )
         bounds.append(bound(*bound_terms, printed))
     first_bound, last_bound = bounds
     return math.log(last_bound / first_bound) / math.log(ends[1] / ends[0])
@@ -171,7 +182,9 @@ def interval(numbers: np.ndarray) -> tuple[float, float]:
     return student(numbers) if len(numbers) > 1 else (math.nan, math.nan)
 
 
-def of_risk(table: pd.DataFrame, axis: str, column: str = "share") -> dict[str, Any]:
+def of_risk(
+    table: pd.DataFrame, axis: str, column: str = "share"
+) -> dict[str, Any]:
     """Exponent of the excess risk in an axis, where it is below half the initial one.
 
     Each replicate gives one slope; the interval is Student's. Without three values of
@@ -182,24 +195,37 @@ def of_risk(table: pd.DataFrame, axis: str, column: str = "share") -> dict[str, 
     learnt_sizes = means.index[means < BELOW]
     nothing = dict.fromkeys(FITTED)
     if len(learnt_sizes) < LEAST_POINTS:
-        return nothing | {"reason": f"{len(learnt_sizes)} of {len(means)} below half"}
+        return nothing | {
+            "reason": f"{len(learnt_sizes)} of {len(means)} below half"
+        }
     exponents = slopes(table[table[axis].isin(learnt_sizes)], axis, column)
     if len(exponents) < 2:
         return nothing | {"reason": f"{len(exponents)} run"}
     ends = float(min(learnt_sizes)), float(max(learnt_sizes))
-    fit = (float(exponents.mean()), *interval(exponents), *ends, len(exponents))
+    fit = (
+        float(exponents.mean()),
+        *interval(exponents),
+        *ends,
+        len(exponents),
+    )
     return dict(zip(FITTED, fit, strict=True)) | {"reason": ""}
 
 
 def of_dimension(table: pd.DataFrame, column: str = "share") -> dict[str, Any]:
     """Exponent of d at the largest n that has one; else ``reason`` at the largest n."""
     sizes = sorted(table["n"].unique(), reverse=True)
-    fits = [{"n": n} | of_risk(table[table["n"] == n], "d", column) for n in sizes]
+    fits = [
+        {"n": n} | of_risk(table[table["n"] == n], "d", column) for n in sizes
+    ]
     return next((fit for fit in fits if not fit["reason"]), fits[0])
 
 
-def of_time(table: pd.DataFrame, start: float = 1e4) -> tuple[float, float, float]:
+def of_time(
+    table: pd.DataFrame, start: float = 1e4
+) -> tuple[float, float, float]:
     """Exponent of time in n and its interval, from ``start`` on (or everywhere)."""
     late = table[table["n"] >= start]
-    exponents = slopes(late if late["n"].nunique() > 1 else table, "n", "seconds")
+    exponents = slopes(
+        late if late["n"].nunique() > 1 else table, "n", "seconds"
+    )
     return (float(exponents.mean()), *interval(exponents))

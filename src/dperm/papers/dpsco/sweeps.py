@@ -125,7 +125,10 @@ def _measured(
 
 
 def rates(
-    point: Point, seed: int, norms: dict[str, list[float]], epsilons: Sequence[float]
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
 ) -> list[Row]:
     """Excess risk at one (solver, n, d): all norms and targets on one draw of records.
 
@@ -135,11 +138,17 @@ def rates(
     n = int(point["n"])
     d = int(point["d"])
     run_arguments = (norms[solver], _targets(epsilons, n), seed)
-    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *run_arguments)
+    return _measured(
+        solver, lambda: Signs(d, seed), "least_squares", n, *run_arguments
+    )
 
 
 def clock(
-    point: Point, seed: int, d: int, norms: dict[str, float], epsilons: Sequence[float]
+    point: Point,
+    seed: int,
+    d: int,
+    norms: dict[str, float],
+    epsilons: Sequence[float],
 ) -> list[Row]:
     """Seconds of one run for one target, with drawing of records, and its excess risk.
 
@@ -158,7 +167,9 @@ def clock(
     for epsilon in epsilons:  # compile
         run(300, epsilon)
     module, options = _algorithm(solver)
-    for target in _targets(epsilons, n, (TIGHT,)):  # cache noise: it is not timed
+    for target in _targets(
+        epsilons, n, (TIGHT,)
+    ):  # cache noise: it is not timed
         module.noise(Setup("least_squares", p, d), n, target, options)
     rows = []
     for epsilon in epsilons:
@@ -203,8 +214,12 @@ def _tallied(
     for p in norms:
         setup = Setup("linear", float(p), d)
         coins = hard_coins("all", d, seed, bias)
-        drawn = streams(plan.seed_of(seed, "noise", "noisy_sfw", f"{setup.p:g}", 0, 0))
-        points = BinomialRun(setup, targets, drawn, coins, n, options, seed).solve()
+        drawn = streams(
+            plan.seed_of(seed, "noise", "noisy_sfw", f"{setup.p:g}", 0, 0)
+        )
+        points = BinomialRun(
+            setup, targets, drawn, coins, n, options, seed
+        ).solve()
         initial = float(coins.excess(np.zeros(d), setup)[0])
         excesses = coins.excess(points, setup).tolist()
         for excess, target in zip(excesses, targets, strict=True):
@@ -241,7 +256,10 @@ def hard_large(
 
 
 def hard(
-    point: Point, seed: int, norms: dict[str, list[float]], epsilons: Sequence[float]
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
 ) -> list[Row]:
     """Excess risk on linear losses of biased coins, at every bias of the class."""
     solver = point["solver"]
@@ -279,18 +297,32 @@ def empirical(
     for epsilon, p, constant in itertools.product(epsilons, norms, constants):
         q = p / (p - 1)
         unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
-        ones = round(n * (1 + min(1.0, constant * unit)) / 2)  # records with a plus
-        size = (2 * ones / n - 1) * d ** (-1 / q)  # all signs plus, by symmetry
+        ones = round(
+            n * (1 + min(1.0, constant * unit)) / 2
+        )  # records with a plus
+        size = (2 * ones / n - 1) * d ** (
+            -1 / q
+        )  # all signs plus, by symmetry
         noise_multiplier = least_multiplier(epsilon, n**-2.0, TIGHT, 1)
         scale = noise_multiplier * 2 * d ** (0.5 - 1 / q) / n
         zero = size * d ** (1 / q)
         for calibration, noise in ((TIGHT, scale), ("none", 0.0)):
             noisy = size + noise * drawn
-            slopes = {"mean": np.abs(noisy) ** (q - 1), "signs": np.ones_like(noisy)}
+            slopes = {
+                "mean": np.abs(noisy) ** (q - 1),
+                "signs": np.ones_like(noisy),
+            }
             for method, slope in slopes.items():
-                x = np.sign(noisy) * slope / (slope**p).sum(1, keepdims=True) ** (1 / p)
+                x = (
+                    np.sign(noisy)
+                    * slope
+                    / (slope**p).sum(1, keepdims=True) ** (1 / p)
+                )
                 run_columns = {"method": method, "p": p, "epsilon": epsilon}
-                run_columns |= {"calibration": calibration, "constant": constant}
+                run_columns |= {
+                    "calibration": calibration,
+                    "constant": constant,
+                }
                 excess = float((zero - size * x.sum(axis=1)).mean())
                 bound = {"initial": zero, "bound": (p - 1) * unit}
                 rows.append(run_columns | {"excess": excess} | bound)
@@ -333,14 +365,26 @@ def estimator(
     rows = list[Row]()
     biased, hardest = HARD_INSTANCES[solver]
     for p in norms[solver]:
-        sources: dict[str, Any] = {EASY: Signs(d, seed)}  # gradients in closed form
+        sources: dict[str, Any] = {
+            EASY: Signs(d, seed)
+        }  # gradients in closed form
         sources |= {hardest: hard_coins(biased, d, seed, bias)}
         for name, source in sources.items():
             loss = "least_squares" if name == EASY else "linear"
-            run = _run(solver, Setup(loss, float(p), d), targets, source, n, seed)
-            run_columns = {"method": solver, "instance": name, "p": run.setup.p, "n": n}
+            run = _run(
+                solver, Setup(loss, float(p), d), targets, source, n, seed
+            )
+            run_columns = {
+                "method": solver,
+                "instance": name,
+                "p": run.setup.p,
+                "n": n,
+            }
             errors = zip(targets, estimates.errors(run, targets), strict=True)
-            rows += [run_columns | {"epsilon": to.epsilon} | row for to, row in errors]
+            rows += [
+                run_columns | {"epsilon": to.epsilon} | row
+                for to, row in errors
+            ]
     return rows
 
 
@@ -358,9 +402,15 @@ def noise(point: Point, norms: Sequence[float], d: int) -> list[Row]:
     epsilon = float(point["epsilon"])
     delta = n**-2.0
 
-    def row(name: str, p: float, proof: float, true: float, ratio: float) -> Row:
+    def row(
+        name: str, p: float, proof: float, true: float, ratio: float
+    ) -> Row:
         row_start = {"algorithm": name, "p": p, "target_epsilon": epsilon}
-        row_start |= {"epsilon_of_the_proof": proof, "true_epsilon": true, "given": N}
+        row_start |= {
+            "epsilon_of_the_proof": proof,
+            "true_epsilon": true,
+            "given": N,
+        }
         return row_start | {"tight_over_published_noise": ratio}
 
     def both(method: Any, *setup_terms: Any) -> list[Any]:
@@ -405,16 +455,27 @@ def sampler(point: Point, master: int, draws: int) -> list[Row]:
     p = float(point["p"])
     d = int(point["d"])
     order = generalised.smooth_order(dual_exponent(p), d)
-    rng = streams(plan.seed_of(master, "sampler", "dpsco", f"{p:g}", d, 0)).noise
+    rng = streams(
+        plan.seed_of(master, "sampler", "dpsco", f"{p:g}", d, 0)
+    ).noise
     z = generalised.generalised_gaussian(rng, order, (draws, d))
     size = (abs(z) ** order).sum(axis=1) ** (1 / order)
     share = abs(z[:, 0] / size) ** order
     power = stats.gamma.ppf(stats.chi2.cdf(size**2, d), d / order)  # ||X||_r^r
     printed = stats.chi2.ppf(stats.gamma.cdf(power / 4, d / order), d)
-    along = stats.kstest(share, stats.beta(1 / order, (d - 1) / order).cdf).pvalue
+    along = stats.kstest(
+        share, stats.beta(1 / order, (d - 1) / order).cdf
+    ).pvalue
     rows = []
     for reading, radius in (("as meant", size**2), ("printed", printed)):
         chance = stats.kstest(radius, stats.chi2(d).cdf).pvalue
-        row = {"r": order, "reading": reading, "draws": draws, "p_radius": chance}
-        rows.append(row | {"p_direction": along, "p_least": min(chance, along)})
+        row = {
+            "r": order,
+            "reading": reading,
+            "draws": draws,
+            "p_radius": chance,
+        }
+        rows.append(
+            row | {"p_direction": along, "p_least": min(chance, along)}
+        )
     return rows

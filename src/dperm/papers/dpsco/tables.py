@@ -34,7 +34,10 @@ def exponents(folder: Path, product: Product) -> pd.DataFrame:
         names = ("statistical_exponent", "privacy_exponent")
         row = group_keys | dict(zip(names, rates.TERMS[method], strict=True))
         row |= {"bound": rates.RATES[method]} | rates.of_risk(group, "n")
-        row |= {"bound_exponent": rates.bound_exponent(row, "n"), "instance": instance}
+        row |= {
+            "bound_exponent": rates.bound_exponent(row, "n"),
+            "instance": instance,
+        }
         rows.append(row | {"worst_bias": _bias(group)})
     return _sorted(rows, "d")
 
@@ -50,7 +53,9 @@ def _sorted(rows: list[dict[str, Any]], *more_keys: str) -> pd.DataFrame:
     """Rows by method and target, those of the easy instance first."""
     table = pd.DataFrame(rows)
     order = table.assign(_hard=table["instance"] != EASY)
-    order = order.sort_values(["_hard", *METHOD_KEYS, *more_keys], ignore_index=True)
+    order = order.sort_values(
+        ["_hard", *METHOD_KEYS, *more_keys], ignore_index=True
+    )
     return order.drop(columns="_hard")
 
 
@@ -64,9 +69,13 @@ def dimension_exponents(folder: Path, product: Product) -> pd.DataFrame:
         # the initial risk of the hard instances depends on d
         column = "share" if instance == EASY else "excess"
         row = group_keys | rates.of_dimension(group, column)
-        row |= {"bound_exponent": rates.bound_exponent(row, "d"), "instance": instance}
+        row |= {
+            "bound_exponent": rates.bound_exponent(row, "d"),
+            "instance": instance,
+        }
         rows.append(
-            row | {"table1_exponent": rates.bound_exponent(row, "d", printed=True)}
+            row
+            | {"table1_exponent": rates.bound_exponent(row, "d", printed=True)}
         )
     return _sorted(rows)
 
@@ -75,7 +84,9 @@ def peers(swept: pd.DataFrame) -> pd.DataFrame:
     """Seconds, their exponent and the excess risk of every method."""
     table = together(swept)
     rows = []
-    for group_keys, group in groups(table, ["method", "epsilon", "n"], sort=True):
+    for group_keys, group in groups(
+        table, ["method", "epsilon", "n"], sort=True
+    ):
         power = rates.of_time(where(table, method=group_keys["method"]))
         row = {
             "algorithm": METHOD_LABELS[group_keys.pop("method")],
@@ -98,7 +109,9 @@ def corollary72_rates(folder: Path, product: Product) -> pd.DataFrame:
     return pd.DataFrame(
         [
             group_keys | rates.of_risk(group, "n") | {"bound_exponent": -0.5}
-            for group_keys, group in groups(inside, [*METHOD_KEYS, "d"], sort=True)
+            for group_keys, group in groups(
+                inside, [*METHOD_KEYS, "d"], sort=True
+            )
         ]
     )
 
@@ -112,7 +125,9 @@ def empirical(swept: pd.DataFrame, product: Product) -> pd.DataFrame:
     """
     table = together(swept)
     rows = []
-    table = table.assign(over=table["excess"] / table["bound"], gap=table["p"] - 1)
+    table = table.assign(
+        over=table["excess"] / table["bound"], gap=table["p"] - 1
+    )
     shares = (
         where(table, constant=1.0)
         .set_index(["method", "calibration"])["share"]
@@ -125,7 +140,9 @@ def empirical(swept: pd.DataFrame, product: Product) -> pd.DataFrame:
     at_worst_constant = noisy.merge(chosen[[*keys, "constant"]])
     for axis in ("n", "d", "epsilon", "gap"):
         fixed_columns = ["method"] if axis == "gap" else ["method", "p"]
-        for group_keys, group in groups(at_worst_constant, fixed_columns, sort=True):
+        for group_keys, group in groups(
+            at_worst_constant, fixed_columns, sort=True
+        ):
             private = shares[group_keys["method"], product.calibration]
             row = {
                 "method": group_keys["method"],
@@ -136,14 +153,17 @@ def empirical(swept: pd.DataFrame, product: Product) -> pd.DataFrame:
             row |= {"bound_exponent": _slopes(group, axis, "bound").mean()}
             row |= {"over_bound": group["over"].min(), "share": private.min()}
             rows.append(
-                row | {"share_none": shares[group_keys["method"], "none"].max()}
+                row
+                | {"share_none": shares[group_keys["method"], "none"].max()}
             )
     return pd.DataFrame(rows)
 
 
 def _slopes(group: pd.DataFrame, axis: str, column: str) -> np.ndarray:
     """Exponent of each replicate, by geometric means over all other axes."""
-    logs = np.log(group[column]).groupby([group["replicate"], group[axis]]).mean()
+    logs = (
+        np.log(group[column]).groupby([group["replicate"], group[axis]]).mean()
+    )
     means = np.exp(logs).unstack()
     along = np.log(means.columns.to_numpy(float))
     return np.polyfit(along, np.log(means.to_numpy()).T, 1)[0]

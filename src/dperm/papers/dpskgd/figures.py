@@ -40,19 +40,26 @@ def regimes(swept: pd.DataFrame) -> Picture:
         law = tables.of_law(regime_rows)
         worse, better = regime_rows["algorithm"].unique()
         panel_axes[gain_panel] = {"ylabel": f"{worse} /\n{better}"}
-        titles |= {excess_panel: TITLES[str(regime)], gain_panel: f"Gain of {better}"}
+        titles |= {
+            excess_panel: TITLES[str(regime)],
+            gain_panel: f"Gain of {better}",
+        }
         means = law.groupby(["n", "algorithm", "d"])["excess"].mean()
         for n in sorted(law["n"].unique()):
             name = f"{worse} / {better} (n = {n})"
             gain = means[n, worse] / means[n, better]
-            rows += drawing.values(gain_panel, name, gain.index, gain, "joined")
+            rows += drawing.values(
+                gain_panel, name, gain.index, gain, "joined"
+            )
             styles[name] = style("#882255", _stroke(n), "o")
             fit = fits.get((regime, n))
             power = f": $d^{{\\,{fit['exponent']:.2f}}}$" if fit else ""
             labels[gain_panel, name] = f"{_power_of_two(n)}{power}"
         for key, ratio in tables.row_ratios(law).items():
             name, stroke = ROWS[key]
-            rows += drawing.values(gain_panel, name, ratio.index, ratio, "curve")
+            rows += drawing.values(
+                gain_panel, name, ratio.index, ratio, "curve"
+            )
             styles[name] = style("#595959", stroke)
             power = f"$d^{{\\,{tables.slope(list(ratio.index), ratio):.2f}}}$"
             labels[gain_panel, name] = f"{name}, {power}"
@@ -124,23 +131,31 @@ def placement(swept: pd.DataFrame) -> Picture:
         for name, runs in length_rows.groupby("instance", sort=False):
             points = runs.assign(panel=panel, algorithm=name, role="points")
             points = points.assign(min=runs["mean"], max=runs["mean"])
-            rows += points[[*drawing.CURVE_COLUMNS, drawing.ROLE]].to_dict("records")
+            rows += points[[*drawing.CURVE_COLUMNS, drawing.ROLE]].to_dict(
+                "records"
+            )
             curve = f"{name}, expected"
-            rows += drawing.values(panel, curve, runs["x"], runs["expected"], "line")
+            rows += drawing.values(
+                panel, curve, runs["x"], runs["expected"], "line"
+            )
             styles[str(name)] = style(INSTANCES[str(name)], "none", "o")
         bound = length_rows.groupby("x")["predicted"].first()
         rows += drawing.values(panel, CONVEX, bound.index, bound, "curve")
         level = {"panel": panel, "algorithm": "band of controls", "mean": 1.0}
         ends = {"ci_low": 1 / band, "ci_high": band, "x": math.nan}
         rows.append(level | ends | {"role": "level"})
-    axes = {"xlabel": "placement $a$: $|w^*_j| = M_j^a$ (the regime is $a > 0$)"}
+    axes = {
+        "xlabel": "placement $a$: $|w^*_j| = M_j^a$ (the regime is $a > 0$)"
+    }
     axes |= {"ylabel": "importance / uniform", "yscale": "log"}
     styles |= {
         CONVEX: style("#595959", "--"),
         "band of controls": style("#595959", "-"),
     }
     panel_titles = {
-        name: title for name, title in LENGTHS.items() if name in {*table["length"]}
+        name: title
+        for name, title in LENGTHS.items()
+        if name in {*table["length"]}
     }
     return Picture(
         drawing.frame(rows),

@@ -75,7 +75,9 @@ class Pairs:
         convex and C_j-Lipschitz everywhere: the theorem's assumptions hold.
         """
         gradients = np.abs(self.p * self.M * self.flatness * self.optimum)
-        return float((gradients * np.sqrt(self.smoothness.sum() / self.M)).max())
+        return float(
+            (gradients * np.sqrt(self.smoothness.sum() / self.M)).max()
+        )
 
     def hessian(self, pair: int) -> np.ndarray:
         """The Hessian on a pair, shape (2, 2)."""
@@ -88,7 +90,8 @@ class Pairs:
         X = np.zeros((self.p, self.p))
         for k, (M, phi) in enumerate(zip(self.M, self.flatness, strict=True)):
             along, across = (
-                math.sqrt(self.p * M * flatness / 2) for flatness in (2 - phi, phi)
+                math.sqrt(self.p * M * flatness / 2)
+                for flatness in (2 - phi, phi)
             )
             X[2 * k, 2 * k : 2 * k + 2] = along
             X[2 * k + 1, 2 * k : 2 * k + 2] = across, -across
@@ -122,10 +125,18 @@ def pairs(
 
 # regime: its worse and its better method
 REGIMES = {
-    "flat": ("DP-SGD", "DP-SkGD full"),  # 4.3.1: one small M_j, the rest solved
-    "steep": ("DP-CD", "DP-SkGD single IS"),  # 4.3.2: one large M_j, which matters
+    "flat": (
+        "DP-SGD",
+        "DP-SkGD full",
+    ),  # 4.3.1: one small M_j, the rest solved
+    "steep": (
+        "DP-CD",
+        "DP-SkGD single IS",
+    ),  # 4.3.2: one large M_j, which matters
 }
-IMPORTANCE = ("DP-SkGD single IS",)  # draws a coordinate with a chance like its M_j
+IMPORTANCE = (
+    "DP-SkGD single IS",
+)  # draws a coordinate with a chance like its M_j
 # Lengths of step over 1 / M: beyond 1 a step overshoots, at 2 it diverges.
 STEPS = (*np.geomspace(1e-3, 1.0, 19), 1.2, 1.5, 1.8)
 MAX_STEPS = 1e7  # steps
@@ -157,7 +168,9 @@ class Quadratic:
     def problem(self, rows: int) -> Problem:
         """The least squares problem on ``rows`` records, a power of two > p."""
         X = hadamard(rows)[:, 1 : len(self.M) + 1] * np.sqrt(self.M)
-        return build("quadratic", X, X @ self.optimum, "least_squares", Penalty())
+        return build(
+            "quadratic", X, X @ self.optimum, "least_squares", Penalty()
+        )
 
 
 def quadratic(regime: str, d: int, ratio: float, others: float) -> Quadratic:
@@ -210,7 +223,9 @@ class SampledMethod:
         variance = self._noise_move(step, noise) ** 2
         limit = (1 - bias) / (1 - np.minimum(contraction, 1 - 1e-16))
         spread = variance * np.where(contraction < 1, limit, count)
-        return 0.5 * float((self.f.M * (bias * self.f.optimum**2 + spread)).sum())
+        return 0.5 * float(
+            (self.f.M * (bias * self.f.optimum**2 + spread)).sum()
+        )
 
     def drawn_excess(
         self, step: float, count: int, noise: float, drawn: Streams
@@ -223,7 +238,9 @@ class SampledMethod:
         bias = contraction**visits
         growth = (1 - bias**2) / (1 - contraction**2)
         spread = self._noise_move(step, noise) * np.sqrt(growth)
-        error = -bias * self.f.optimum + spread * gaussian(drawn.noise, len(self.q))
+        error = -bias * self.f.optimum + spread * gaussian(
+            drawn.noise, len(self.q)
+        )
         return 0.5 * float((self.f.M * error**2).sum())
 
     def run_solver(
@@ -236,7 +253,9 @@ class SampledMethod:
             solver = dp_sgd
             options = dp_sgd.Options(batch=rows)
         elif self.name != "DP-SkGD full":
-            probabilities = "importance" if self.name in IMPORTANCE else "uniform"
+            probabilities = (
+                "importance" if self.name in IMPORTANCE else "uniform"
+            )
             options = dp_skgd.Options(probabilities=probabilities)
         problem = self.f.problem(rows)
         multiplier = noise * rows / self.n
@@ -254,9 +273,13 @@ class SampledMethod:
         sqrt(K) times that of one, ``unit``. So the shortest run within 2 % of the least
         excess is taken; it lies inside the grid.
         """
-        counts = np.unique(np.geomspace(1, MAX_STEPS, 120).astype(np.int64)).tolist()
+        counts = np.unique(
+            np.geomspace(1, MAX_STEPS, 120).astype(np.int64)
+        ).tolist()
         tried = {
-            (count, step): self.expected_excess(step, count, unit * math.sqrt(count))
+            (count, step): self.expected_excess(
+                step, count, unit * math.sqrt(count)
+            )
             for step, count in product(map(float, STEPS), counts)
         }
         least_excess = min(tried.values())
@@ -285,6 +308,11 @@ class SampledMethod:
             noise = L**2 * d
             radius = w**2
             strong = L**2 * d / float(M.min())
-        if self.name == "DP-CD":  # strong convexity in the norm of M, which is 1 here
+        if (
+            self.name == "DP-CD"
+        ):  # strong convexity in the norm of M, which is 1 here
             strong = noise * d
-        return {"convex": math.sqrt(noise * float(radius.sum())), "strong": strong}
+        return {
+            "convex": math.sqrt(noise * float(radius.sum())),
+            "strong": strong,
+        }

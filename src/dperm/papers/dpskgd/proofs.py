@@ -16,7 +16,9 @@ def halving(convexity: float, steepest: float, inverted: float) -> Argument:
     condition = steepest / convexity
     product = steepest * convexity
     inner = 2 * (1 + (1 / product if inverted else condition))
-    return Argument((1 + condition) / inner, 0.5, "what a round leaves of the excess")
+    return Argument(
+        (1 + condition) / inner, 0.5, "what a round leaves of the excess"
+    )
 
 
 def convex_length(radius: float, noise: float) -> Argument:
@@ -28,7 +30,9 @@ def convex_length(radius: float, noise: float) -> Argument:
     printed_side = radius**2 / inner + 12 * inner * noise**2
     least_side = 2 * math.sqrt(12) * radius * noise
     return Argument(
-        printed_side, least_side, "the right-hand side at the printed K and at the best"
+        printed_side,
+        least_side,
+        "the right-hand side at the printed K and at the best",
     )
 
 
@@ -38,4 +42,6 @@ def dominating_block(steepest: float, within: float) -> Argument:
     For every L they differ by a factor sqrt(M_max), which must be at most ``within``.
     """
     apart = math.sqrt(max(steepest, 1 / steepest))
-    return Argument(apart, within, "L / sqrt(M_max) and L / M_max, one over the other")
+    return Argument(
+        apart, within, "L / sqrt(M_max) and L / M_max, one over the other"
+    )

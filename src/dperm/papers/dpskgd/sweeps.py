@@ -12,9 +12,17 @@ from dperm.experiments import results
 from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import SETTING
 from dperm.papers.dpskgd import instances, theorem42
-from dperm.papers.shared.sweeps import load_method, problem_of, transcripts_of, tuned
+from dperm.papers.shared.sweeps import (
+    load_method,
+    problem_of,
+    transcripts_of,
+    tuned,
+)
 from dperm.privacy.accountants import PUBLISHED, TIGHT
-from dperm.privacy.accountants.tight import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.privacy.accountants.tight import (
+    gaussian_epsilon,
+    gaussian_renyi_epsilon,
+)
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.events import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
 from dperm.privacy.noise import streams
@@ -64,12 +72,22 @@ def regimes(
         for draw in range(draws):
             excess = method.drawn_excess(*setting, drawn)
             rows.append(
-                {**run_columns, "source": "law", "draw": draw, "excess": excess}
+                {
+                    **run_columns,
+                    "source": "law",
+                    "draw": draw,
+                    "excess": excess,
+                }
             )
         if count <= solver_steps and d <= solver_dimension:
             excess = method.run_solver(*setting, 1 << d.bit_length(), drawn)
             rows.append(
-                {**run_columns, "source": "solver", "draw": 0, "excess": excess}
+                {
+                    **run_columns,
+                    "source": "solver",
+                    "draw": 0,
+                    "excess": excess,
+                }
             )
     return rows
 
@@ -105,7 +123,9 @@ def theorem(
     """
     where = point.get("placement", placement)
     case = point["case"]
-    f = instances.pairs(**shapes[point["instance"]], ratio=ratio, placement=where)
+    f = instances.pairs(
+        **shapes[point["instance"]], ratio=ratio, placement=where
+    )
     algorithm = theorem42.Algorithm.of(f, point["sampling"])
     n = float(point["n"])
     epsilon = float(point["epsilon"])
@@ -129,17 +149,25 @@ def theorem(
     expected = algorithm.expected_excess(*setting)
     row |= {"steps": inner * periods, "expected": expected}
     return [
-        {**row, "draw": draw, "excess": algorithm.run(*setting, streams(run_seed))}
+        {
+            **row,
+            "draw": draw,
+            "excess": algorithm.run(*setting, streams(run_seed)),
+        }
         for draw, run_seed in enumerate(trials.seeds_of(seed, transcripts))
     ]
 
 
-def release_noise(epsilon: float, delta: float, count: int, calibration: str) -> float:
+def release_noise(
+    epsilon: float, delta: float, count: int, calibration: str
+) -> float:
     """Noise multiplier of ``count`` Gaussian releases of sensitivity 2 C_S / n."""
 
     def ledger(multiplier: float) -> Ledger:
         """The theorem's releases at a noise multiplier."""
-        return Ledger((Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),))
+        return Ledger(
+            (Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),)
+        )
 
     return calibrate(ledger, epsilon, delta, calibration).noise_multiplier
 
@@ -159,7 +187,9 @@ def noise(point: Point, inputs: Inputs) -> Rows:
         row: Point = {"problem": problem.name, "epsilon": epsilon}
         row |= {"releases": count, "theorem": printed}
         for calibration in (PUBLISHED, TIGHT):
-            row[calibration] = release_noise(epsilon, delta, count, calibration)
+            row[calibration] = release_noise(
+                epsilon, delta, count, calibration
+            )
         row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
         row["true_epsilon"] = gaussian_epsilon(mu, delta)
         row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
@@ -190,7 +220,9 @@ def as_dp_cd(point: Point, seed: int, inputs: Inputs) -> Rows:
         rows.append(
             {
                 "algorithm": name,
-                "objective": float(solver_trials.fresh(tuned_point, [seed])[0]),
+                "objective": float(
+                    solver_trials.fresh(tuned_point, [seed])[0]
+                ),
             }
         )
     return rows
@@ -237,12 +269,19 @@ def finalists(
     chosen = runs.groupby([*SETTING, "number"], as_index=False).agg(
         objective=("objective", "mean"),
         relative_error=("relative_error", "mean"),
-        status=("status", lambda all_of: next((s for s in all_of if s != "ok"), "ok")),
+        status=(
+            "status",
+            lambda all_of: next((s for s in all_of if s != "ok"), "ok"),
+        ),
     )
     winner = chosen.groupby(SETTING)["objective"].mean().idxmin()
     winning_rows = settings[(settings[SETTING] == list(winner)).all(axis=1)]
-    ended = transcripts_of(method, winning_rows, lambda passes: later, TIGHT)[KEPT]
-    ended = ended.rename(columns={"transcript": "number"}).assign(stage="fresh")
+    ended = transcripts_of(method, winning_rows, lambda passes: later, TIGHT)[
+        KEPT
+    ]
+    ended = ended.rename(columns={"transcript": "number"}).assign(
+        stage="fresh"
+    )
     return pd.concat([chosen.assign(stage="choose"), ended]).to_dict("records")
 
 

@@ -34,11 +34,17 @@ def utility(
         for solver_result in ran:
             bound, safe = theory.bounds(solver_result.solver, *loaded)
             convex, strong = theory.SYMBOLS[bound.name]
-            row: dict[str, Any] = {"problem": name, "algorithm": solver_result.label}
+            row: dict[str, Any] = {
+                "problem": name,
+                "algorithm": solver_result.label,
+            }
             row |= {"row": bound.name}
             row |= {"convex_symbol": convex, "convex": bound.convex}
             row |= {"convex_dominating": safe.convex}
-            row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
+            row |= {
+                "strongly_convex_symbol": strong,
+                "strongly_convex": bound.strong,
+            }
             rows.append(row | {"noise": bound.noise, "radius": bound.radius})
     return pd.DataFrame(rows)
 
@@ -61,17 +67,25 @@ def fitted(table: pd.DataFrame) -> Rows:
     for group_keys, group in groups(of_law(table), ["regime", "n"]):
         worse, better = group["algorithm"].unique()
         excess = group.pivot(
-            index=["replicate", "draw"], columns=["algorithm", "d"], values="excess"
+            index=["replicate", "draw"],
+            columns=["algorithm", "d"],
+            values="excess",
         )
         start = group.groupby("d")["start"].first()
         means = {name: excess[name].mean() for name in (worse, better)}
         highest = pd.concat(means.values(), axis=1).max(axis=1)
-        learnt_dimensions = [d for d in start.index if highest[d] < start[d] / 2]
+        learnt_dimensions = [
+            d for d in start.index if highest[d] < start[d] / 2
+        ]
         if len(learnt_dimensions) < 2:
             continue
         gain = means[worse] / means[better]
         predicted = row_ratios(group)
-        row = {"regime": group_keys["regime"], "worse": worse, "better": better}
+        row = {
+            "regime": group_keys["regime"],
+            "worse": worse,
+            "better": better,
+        }
         row |= {
             "n": int(group_keys["n"]),
             "d_from": learnt_dimensions[0],
@@ -98,16 +112,23 @@ def row_ratios(table: pd.DataFrame) -> dict[str, pd.Series]:
     """Table 1's rows of a regime's worse method over the better's, against d."""
     worse, better = table["algorithm"].unique()
     terms = table.groupby(["algorithm", "d"])[["convex", "strong"]].first()
-    return {key: terms.loc[worse, key] / terms.loc[better, key] for key in terms}
+    return {
+        key: terms.loc[worse, key] / terms.loc[better, key] for key in terms
+    }
 
 
 def slope(dims: list[int], ratio: pd.Series) -> float:
     """The exponent of d in a ratio, at some dimensions."""
-    return float(np.polyfit(np.log(dims), np.log(ratio[dims].to_numpy()), 1)[0])
+    return float(
+        np.polyfit(np.log(dims), np.log(ratio[dims].to_numpy()), 1)[0]
+    )
 
 
 def _bootstrap(
-    dims: list[int], worse: pd.DataFrame, better: pd.DataFrame, draws: int = 2000
+    dims: list[int],
+    worse: pd.DataFrame,
+    better: pd.DataFrame,
+    draws: int = 2000,
 ) -> tuple[float, float]:
     """95 % percentile interval of the slope; each dimension resamples its own runs."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0)))
@@ -138,8 +159,12 @@ def rate(swept: pd.DataFrame) -> pd.DataFrame:
     logarithms, ``bound`` that of the bound on the same points.
     """
     learnt = swept.dropna(subset="excess")
-    runs = learnt[learnt["start_over_bound"] >= 1].groupby([*DRAWN, *AXES], sort=False)
-    first_columns = {name: (name, "first") for name in ("bound", "expected", "start")}
+    runs = learnt[learnt["start_over_bound"] >= 1].groupby(
+        [*DRAWN, *AXES], sort=False
+    )
+    first_columns = {
+        name: (name, "first") for name in ("bound", "expected", "start")
+    }
     aggregates = {"excess": ("excess", "mean"), "runs": ("excess", "size")}
     means = runs.agg(**aggregates, **first_columns).reset_index()
     rows = Rows()
@@ -179,13 +204,20 @@ def banded(rows: Rows, control: str) -> pd.DataFrame:
     control : str
         The question of the controls.
     """
-    apart = [abs(math.log(row["ratio"])) for row in rows if row["question"] == control]
+    apart = [
+        abs(math.log(row["ratio"]))
+        for row in rows
+        if row["question"] == control
+    ]
     band = math.exp(max(apart, default=0.0))
     band_columns = (
         {"band": 1.0 if row["question"] == control else band} for row in rows
     )
     return pd.DataFrame(
-        [row | band_column for row, band_column in zip(rows, band_columns, strict=True)]
+        [
+            row | band_column
+            for row, band_column in zip(rows, band_columns, strict=True)
+        ]
     )
 
 
@@ -214,7 +246,9 @@ def placement(swept: pd.DataFrame) -> pd.DataFrame:
             row |= compared(_measured(runs), _measured(base))
             row["expected"] = first_run["expected"] / base_run["expected"]
             row["predicted"] = first_run["row"] / base_run["row"]
-            start = min(first_run["start_over_bound"], base_run["start_over_bound"])
+            start = min(
+                first_run["start_over_bound"], base_run["start_over_bound"]
+            )
             rows.append(row | {"start_over_bound": start})
     return banded(rows, CONTROL)
 
@@ -223,7 +257,9 @@ def _measured(runs: pd.DataFrame) -> Measured:
     """Log mean and its variance, by transcripts alone, since no setting was tuned."""
     logs = np.log(runs["excess"].to_numpy())
     size = len(logs)
-    return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
+    return Measured(
+        float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size
+    )
 
 
 _SINGLE = "dp_skgd"
@@ -243,7 +279,9 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
     "sketches against DP-SGD": [
         (name, "dp_sgd") for name in (_FULL, _SINGLE, _IMPORTANCE)
     ],
-    "sketches against DP-SVRG": [(name, "dp_svrg") for name in (_FULL, _SINGLE)],
+    "sketches against DP-SVRG": [
+        (name, "dp_svrg") for name in (_FULL, _SINGLE)
+    ],
 }
 
 
@@ -258,11 +296,15 @@ def finalists(
     """
     rows = Rows()
     swept = swept[swept["status"] != "unavailable"]
-    swept = swept[swept["replicate"] == swept["replicate"].min()]  # smoke has several
+    swept = swept[
+        swept["replicate"] == swept["replicate"].min()
+    ]  # smoke has several
     for name in [name for name in problems if name in set(swept["problem"])]:
         (problem, _) = problem_of(inputs, name)
         solver_errors = {}
-        for solver, solver_runs in where(swept, problem=name).groupby("solver"):
+        for solver, solver_runs in where(swept, problem=name).groupby(
+            "solver"
+        ):
             fresh = where(solver_runs, stage="fresh")
             choose = where(solver_runs, stage="choose")
             errors = fresh["relative_error"].to_numpy()
@@ -277,16 +319,22 @@ def finalists(
                 ):
                     continue
                 same = same_law(problem, first_solver, second_solver)
-                row = {"question": CONTROL_TUNED if same else question, "problem": name}
+                row = {
+                    "question": CONTROL_TUNED if same else question,
+                    "problem": name,
+                }
                 names = (
-                    plan.label(paper, read("solver", solver_name, inputs.overrides))
+                    plan.label(
+                        paper, read("solver", solver_name, inputs.overrides)
+                    )
                     for solver_name in (first_solver, second_solver)
                 )
                 row |= dict(zip(("first", "second"), names, strict=True))
                 rows.append(
                     row
                     | compared(
-                        solver_errors[first_solver], solver_errors[second_solver]
+                        solver_errors[first_solver],
+                        solver_errors[second_solver],
                     )
                 )
     return banded(rows, CONTROL_TUNED)
@@ -294,7 +342,9 @@ def finalists(
 
 def same_law(problem: Problem, first_solver: str, second_solver: str) -> bool:
     """Whether two samplings coincide on a problem: importance where all M are equal."""
-    chosen = [theory.sketching(solver) for solver in (first_solver, second_solver)]
+    chosen = [
+        theory.sketching(solver) for solver in (first_solver, second_solver)
+    ]
     if not all(chosen):
         return False
     a, b = (SketchLaw(problem, options) for options in chosen if options)

@@ -26,10 +26,15 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
     "single IS": {"probabilities": "importance"},
     "4 blocks": {"blocks": 4},
     "4 blocks IS": {"blocks": 4, "probabilities": "importance"},
-    **{f"4 random blocks, {seed}": {**_RANDOM, "seed": seed} for seed in (1, 2, 3)},
+    **{
+        f"4 random blocks, {seed}": {**_RANDOM, "seed": seed}
+        for seed in (1, 2, 3)
+    },
     "full": {"blocks": 1},
 }
-LENGTHS = 2.0 ** np.arange(-8, 2)  # K over the theorem's, from which the best is taken
+LENGTHS = 2.0 ** np.arange(
+    -8, 2
+)  # K over the theorem's, from which the best is taken
 _STATE = 4  # two errors and two running sums of a pair
 
 
@@ -83,7 +88,9 @@ class Algorithm:
     @property
     def noise_size(self) -> float:
         """Sigma_S^2, with L_S the clip of S."""
-        clips = self.f.clip * dp_skgd.shares(self.f.smoothness, self.sketch.sets)
+        clips = self.f.clip * dp_skgd.shares(
+            self.f.smoothness, self.sketch.sets
+        )
         return theory.noise_size(self.sketch, self.f.dominating, clips)
 
     def terms(self, case: str, n: float, epsilon: float) -> Theorem42:
@@ -108,7 +115,9 @@ class Algorithm:
         periods = math.log2(f.start / level)
         bound = 24 * level * (1 + max(0.0, math.log2(f.start / (24 * level))))
         proved = level * (1 + 48 * max(0.0, periods))
-        return Theorem42(condition * size, 2 * (1 + condition), periods, bound, proved)
+        return Theorem42(
+            condition * size, 2 * (1 + condition), periods, bound, proved
+        )
 
     def n_needed(self, case: str, epsilon: float) -> float:
         """Number of records at which the bound equals the excess of w = 0."""
@@ -129,11 +138,15 @@ class Algorithm:
         """
         counts = sorted({max(1, round(inner * length)) for length in LENGTHS})
         excesses = {
-            count: self.expected_excess((count, 1), multiplier(count, epsilon, n), n)
+            count: self.expected_excess(
+                (count, 1), multiplier(count, epsilon, n), n
+            )
             for count in counts
         }
         close = 1.02 * min(excesses.values())
-        return min(count for count, excess in excesses.items() if excess <= close)
+        return min(
+            count for count, excess in excesses.items() if excess <= close
+        )
 
     def run(
         self, counts: tuple[int, int], noise: float, n: float, drawn: Streams
@@ -146,14 +159,18 @@ class Algorithm:
         f = self.f
         (inner, periods) = counts
         options = replace(self.sketch.options, periods=periods)
-        settings = BatchedSettings(np.ones(1), np.full(1, f.clip), noise * f.p / n)
+        settings = BatchedSettings(
+            np.ones(1), np.full(1, f.clip), noise * f.p / n
+        )
         steps = inner * periods
         engine = dp_skgd.Run(f.problem, settings, drawn, options, total=steps)
         engine.divisor = f.dominating
         engine.advance(steps)
         return float(f.problem.objective(engine.weights)[0])
 
-    def expected_excess(self, counts: tuple[int, int], noise: float, n: float) -> float:
+    def expected_excess(
+        self, counts: tuple[int, int], noise: float, n: float
+    ) -> float:
         """E[f(w^T) - f*], exactly, by second moments.
 
         Where nothing is clipped a pair's errors follow a random linear map in each
@@ -180,11 +197,15 @@ class Algorithm:
                 idle_chance -= chance
                 onto = touched / self.f.dominating[2 * pair : 2 * pair + 2]
                 keeps = np.eye(2) - onto[:, None] * self.f.hessian(pair)
-                moves = np.block([[keeps, np.zeros((2, 2))], [keeps, np.eye(2)]])
+                moves = np.block(
+                    [[keeps, np.zeros((2, 2))], [keeps, np.eye(2)]]
+                )
                 added = np.tile(np.diag((onto * deviation) ** 2), (2, 2))
                 step_matrix[:-1, :-1] += chance * np.kron(moves, moves)
                 step_matrix[:-1, -1] += chance * added.ravel()
-            idle = np.block([[np.eye(2), np.zeros((2, 2))], [np.eye(2), np.eye(2)]])
+            idle = np.block(
+                [[np.eye(2), np.zeros((2, 2))], [np.eye(2), np.eye(2)]]
+            )
             step_matrix[:-1, :-1] += idle_chance * np.kron(idle, idle)
             power = np.linalg.matrix_power(step_matrix, inner)
             error = self.f.optimum[pair] * np.array([-1.0, 1.0])

@@ -20,7 +20,10 @@ from dperm.config import config as configuration
 from dperm.problems.optimum import Optimum
 from dperm.problems.problem import Problem
 from dperm.solvers.batched import dp_skgd
-from dperm.solvers.batched.constants import largest_derivatives, strong_convexity
+from dperm.solvers.batched.constants import (
+    largest_derivatives,
+    strong_convexity,
+)
 from dperm.solvers.batched.dp_skgd import Options, SketchLaw
 from dperm.solvers.registry import make_options
 
@@ -55,7 +58,10 @@ class TableRow:
 
 
 def sketched(
-    problem: Problem, optimum: Optimum, options: Options, dominating: bool = False
+    problem: Problem,
+    optimum: Optimum,
+    options: Options,
+    dominating: bool = False,
 ) -> TableRow:
     """Theorem 4.2 for a distribution of sets.
 
@@ -108,10 +114,14 @@ def stochastic_gradient(problem: Problem, optimum: Optimum) -> TableRow:
     _, mu = strong_convexity(problem)
     strong = L**2 * problem.p / mu if mu > 0 else math.inf
     radius = float(np.linalg.norm(optimum.w))
-    return TableRow("DP-SGD, DP-SVRG", L * math.sqrt(problem.p), radius, strong)
+    return TableRow(
+        "DP-SGD, DP-SVRG", L * math.sqrt(problem.p), radius, strong
+    )
 
 
-def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
+def lipschitz(
+    problem: Problem, optimum: Optimum, members: np.ndarray
+) -> float:
     """L_S: the largest norm of a record's gradient on a set of coordinates."""
     columns = problem.rows[:, members]
     norms = np.sqrt(np.einsum("ij,ij->i", columns, columns))
@@ -126,7 +136,9 @@ def _kind(sketch: SketchLaw) -> str:
     return f"single {probabilities}" if sketch.single else probabilities
 
 
-def bounds(name: str, problem: Problem, optimum: Optimum) -> tuple[TableRow, TableRow]:
+def bounds(
+    name: str, problem: Problem, optimum: Optimum
+) -> tuple[TableRow, TableRow]:
     """The row of Table 1 for a solver, and the same with a dominating M."""
     options = sketching(name)
     if options:

@@ -26,7 +26,9 @@ from dperm.plotting.tables import where
 log = logging.getLogger(__name__)
 
 STRETCHED = "passes on a logarithmic scale that begins with 0"
-COST_KEY = "$\\epsilon$ beside a name: what the noise is proved to cost at most"
+COST_KEY = (
+    "$\\epsilon$ beside a name: what the noise is proved to cost at most"
+)
 
 
 def trajectories(
@@ -62,15 +64,23 @@ def trajectories(
     """
     if x == "seconds" and not product.timed:
         file = f"conf/paper/{paper.name}/paper.yaml: figures: options.x"
-        raise ConfigError(f"{file}: seconds: expected timed: true beside options")
+        raise ConfigError(
+            f"{file}: seconds: expected timed: true beside options"
+        )
     calibration = product.calibration
-    solver_results = results.load(paper, folder, problems, solvers, product.timed)
-    printed = results.published(paper, published) if published else pd.DataFrame()
+    solver_results = results.load(
+        paper, folder, problems, solvers, product.timed
+    )
+    printed = (
+        results.published(paper, published) if published else pd.DataFrame()
+    )
     rows = Rows()
     labels = dict[tuple[str, str], str]()
     gone = absent(solver_results.items())
     drawn_names = [name for name in solver_results if name not in gone]
-    for run in chain.from_iterable(solver_results[name] for name in drawn_names):
+    for run in chain.from_iterable(
+        solver_results[name] for name in drawn_names
+    ):
         panel = run.problem
         label = (names or {}).get(run.solver, run.label)
         if run.diverged(calibration):
@@ -79,7 +89,9 @@ def trajectories(
             continue
         best = run.best_passes(calibration)
         rows += _path(run, calibration, best, x, panel, label)
-        labels[panel, label] = f"{label}, {_cost(run.trajectories(calibration, best))}"
+        labels[panel, label] = (
+            f"{label}, {_cost(run.trajectories(calibration, best))}"
+        )
         if published:
             rows += _stars(printed, column, best, panel, label)
         for passes in as_good(run, calibration) if ties else ():
@@ -134,18 +146,25 @@ def absent(results_of: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
     """Why a problem has no panel, by problem; a trace goes to the log."""
     gone = {}
     for name, solver_results in results_of:
-        missing = next((run for run in solver_results if not run.available), None)
+        missing = next(
+            (run for run in solver_results if not run.available), None
+        )
         if missing:
             log.warning("%s: no panel. %s", name, missing.reason)
             is_unavailable = "unavailable" in set(missing.evaluated["status"])
-            gone[name] = drawing.UNAVAILABLE if is_unavailable else missing.reason
+            gone[name] = (
+                drawing.UNAVAILABLE if is_unavailable else missing.reason
+            )
     return gone
 
 
-def told(gone: Mapping[str, str], sections: Mapping[str, ProblemSection]) -> str:
+def told(
+    gone: Mapping[str, str], sections: Mapping[str, ProblemSection]
+) -> str:
     """One line on what has no panel."""
     titles_of = {
-        name: sections[name].title if name in sections else name for name in gone
+        name: sections[name].title if name in sections else name
+        for name in gone
     }
     return "; ".join(f"{titles_of[name]}: {why}" for name, why in gone.items())
 
@@ -164,7 +183,9 @@ def _path(
     checkpoints = runs["checkpoint"]
     if x == "seconds":
         timed = result.clocked(calibration, passes)
-        checkpoints = checkpoints.map(timed.groupby("checkpoint")["seconds"].mean())
+        checkpoints = checkpoints.map(
+            timed.groupby("checkpoint")["seconds"].mean()
+        )
     return drawing.against(
         runs.assign(x=checkpoints), "x", "relative_error", panel, label, role
     )
@@ -184,7 +205,9 @@ def _stars(
 ) -> Rows:
     """The paper's error for a run's passes, at its end."""
     keys = {"problem": panel, "algorithm": label, "passes": passes}
-    cells = where(printed, **{key: keys[key] for key in keys if key in printed})
+    cells = where(
+        printed, **{key: keys[key] for key in keys if key in printed}
+    )
     row = {"panel": panel, "algorithm": f"{label}, published", "x": passes}
     return [row | {"role": "star", "mean": error} for error in cells[column]]
 
@@ -212,7 +235,11 @@ def as_good(result: Result, calibration: str) -> list[float]:
 def _cost(runs: pd.DataFrame) -> str:
     """The true epsilon of the runs as text."""
     true = runs["true_epsilon"].iloc[0]
-    return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "$\\epsilon$ not bounded"
+    return (
+        f"$\\epsilon$ {true:.2g}"
+        if np.isfinite(true)
+        else "$\\epsilon$ not bounded"
+    )
 
 
 def _privacy(problem: ProblemSection) -> str:
@@ -246,7 +273,13 @@ def against_epsilon(
     for name, runs in errors.groupby("problem", sort=False):
         runs = runs[runs["epsilon"] == runs["epsilon"].min()]
         for label, group in runs.groupby("algorithm", sort=False):
-            curve = ("epsilon", "relative_error", str(name), str(label), "method")
+            curve = (
+                "epsilon",
+                "relative_error",
+                str(name),
+                str(label),
+                "method",
+            )
             rows += drawing.against(group, *curve)
         start = runs["start"].iloc[:1]
         rows += drawing.values(str(name), "w = 0", [np.nan], start, "method")
@@ -254,7 +287,11 @@ def against_epsilon(
         panel_titles[str(name)] = f"{sections[str(name)].title}, {budget}"
     return Picture(
         drawing.frame(rows),
-        {name: panel_titles[name] for name in problems if name in panel_titles},
+        {
+            name: panel_titles[name]
+            for name in problems
+            if name in panel_titles
+        },
         {"xlabel": "relative error", "xscale": "log"},
         columns=2,
         size=(3.4, 1.4),

@@ -22,12 +22,19 @@ TIED = 0.01  # settings whose means are as close as this are chosen at random
 SEED = 20261121  # of the draws; no noise of a run depends on it
 TAILS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
-LAW_COLUMNS = [f"q{level:g}" for level in LEVELS]  # of a table that holds a law
-PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
+LAW_COLUMNS = [
+    f"q{level:g}" for level in LEVELS
+]  # of a table that holds a law
+PRINTS = (
+    "least",
+    "fresh",
+)  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
 IMPOSSIBLE_DEVIATIONS = 40.0  # standard deviations; practically impossible
 
-Errors = tuple[np.ndarray, dict[str, np.ndarray]]  # and counts, see ``by_passes``
+Errors = tuple[
+    np.ndarray, dict[str, np.ndarray]
+]  # and counts, see ``by_passes``
 
 
 @dataclass(frozen=True)
@@ -87,11 +94,17 @@ def law(
         shape = (len(keep), DRAWS, RUNS)  # of indices of transcripts
         picks.append(rng.integers(errors.shape[1], size=shape))
         row = keep[:, np.newaxis]
-        means.append(sum(errors[row, picks[-1][:, :, k]] for k in range(RUNS)) / RUNS)
-        runs.append(np.stack([errors, *(counts[key] for key in COUNTS)])[:, keep])
+        means.append(
+            sum(errors[row, picks[-1][:, :, k]] for k in range(RUNS)) / RUNS
+        )
+        runs.append(
+            np.stack([errors, *(counts[key] for key in COUNTS)])[:, keep]
+        )
     all_means = np.concatenate(means)
     least_mean = all_means.min(axis=0)
-    best = (all_means * (1 + TIED * rng.random(all_means.shape))).argmin(axis=0)
+    best = (all_means * (1 + TIED * rng.random(all_means.shape))).argmin(
+        axis=0
+    )
     tied = ((all_means <= least_mean * (1 + TIED)).sum(axis=0) > 1).mean()
     numbers = np.concatenate(runs, axis=1)  # (numbers, settings, transcripts)
     size = numbers.shape[2]
@@ -108,7 +121,9 @@ def _means(numbers: np.ndarray, at: np.ndarray, picked: np.ndarray) -> Means:
     """Means of errors and counts (K, S, T) at settings (D) over transcripts (D, R)."""
     chosen = np.ascontiguousarray(numbers[:, at[:, np.newaxis], picked])
     errors, *counts = chosen.mean(axis=2)
-    return Means(errors, dict(zip(COUNTS, counts, strict=True)), numbers.shape[2])
+    return Means(
+        errors, dict(zip(COUNTS, counts, strict=True)), numbers.shape[2]
+    )
 
 
 def by_passes(rows: pd.DataFrame) -> list[Errors]:
@@ -120,9 +135,16 @@ def by_passes(rows: pd.DataFrame) -> list[Errors]:
     for _, rows_of_passes in rows.groupby("passes", sort=True):
         ordered = rows_of_passes.sort_values(["step", "clip", "transcript"])
         shape = (-1, ordered["transcript"].nunique())
-        errors = ordered["relative_error"].mask(ordered["status"] != "ok", np.inf)
-        counts = {name: ordered[name].to_numpy(float).reshape(shape) for name in COUNTS}
-        errors_by_passes.append((errors.to_numpy(float).reshape(shape), counts))
+        errors = ordered["relative_error"].mask(
+            ordered["status"] != "ok", np.inf
+        )
+        counts = {
+            name: ordered[name].to_numpy(float).reshape(shape)
+            for name in COUNTS
+        }
+        errors_by_passes.append(
+            (errors.to_numpy(float).reshape(shape), counts)
+        )
     return errors_by_passes
 
 
@@ -156,7 +178,9 @@ def of_means(
         ]
 
     tests = pd.DataFrame({"p": chances(logs)}, index=laws.index)
-    return tests.assign(p_holm=holm(tests["p"]), p_start=chances(start + 0 * logs))
+    return tests.assign(
+        p_holm=holm(tests["p"]), p_start=chances(start + 0 * logs)
+    )
 
 
 def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
@@ -166,13 +190,17 @@ def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
     width = (high - low) / (2 * ndtri(0.975))
     if width < spread / 100:
         return np.asarray(middle + spread * scores)
-    return np.asarray(middle + math.hypot(1.0, spread / width) * (logs - middle))
+    return np.asarray(
+        middle + math.hypot(1.0, spread / width) * (logs - middle)
+    )
 
 
 def _two_sided(
     value: float, half: float, logs: np.ndarray, scores: np.ndarray
 ) -> float:
-    above, below = (_score(end, logs, scores) for end in (value - half, value + half))
+    above, below = (
+        _score(end, logs, scores) for end in (value - half, value + half)
+    )
     return float(min(1.0, 2 * min(ndtr(below), ndtr(-above))))
 
 
@@ -196,7 +224,9 @@ def holm(chances: pd.Series) -> pd.Series:
     return (ordered * times).cummax().clip(upper=1.0).reindex(chances.index)
 
 
-def half_unit(value: float, digits: int | None = None, decimals: int = 0) -> float:
+def half_unit(
+    value: float, digits: int | None = None, decimals: int = 0
+) -> float:
     """Half a unit of the last digit of a number, of ``digits`` or after the point.
 
     >>> half_unit(0.0145, decimals=4), half_unit(0.77, digits=2)
@@ -226,6 +256,7 @@ def of_deviations(
 
     cells = zip(printed, fresh, runs, strict=True)
     chances = [
-        chance(*cell) if all(x > 0 for x in cell) else math.nan for cell in cells
+        chance(*cell) if all(x > 0 for x in cell) else math.nan
+        for cell in cells
     ]
     return pd.Series(chances, index=printed.index)

@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dperm.privacy.accountants.tight import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.privacy.accountants.tight import (
+    gaussian_epsilon,
+    gaussian_renyi_epsilon,
+)
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,14 @@ def theorem_gaussian(epsilon: float, delta: float) -> Argument:
     """
     rho = epsilon**2 / (6 * math.log(1 / delta))
     cost = gaussian_renyi_epsilon(rho, delta)
-    return Argument(cost, epsilon, "Renyi composition, converted at the best order")
+    return Argument(
+        cost, epsilon, "Renyi composition, converted at the best order"
+    )
 
 
 def theorem_gaussian_noise(epsilon: float, delta: float) -> Argument:
     """The same noise by the exact profile of one Gaussian (Balle and Wang 2018)."""
-    cost = gaussian_epsilon(epsilon / math.sqrt(3 * math.log(1 / delta)), delta)
+    cost = gaussian_epsilon(
+        epsilon / math.sqrt(3 * math.log(1 / delta)), delta
+    )
     return Argument(cost, epsilon, "exact composition of Gaussians")

@@ -75,7 +75,10 @@ def tuning_law(
     def seeds(passes: float) -> list[int]:
         """Seeds of the transcripts at a number of passes."""
         numbers = range(transcripts)
-        return [plan.seed_of(master, *seed_words, passes, number) for number in numbers]
+        return [
+            plan.seed_of(master, *seed_words, passes, number)
+            for number in numbers
+        ]
 
     transcript_rows = transcripts_of(method, chosen, seeds, CALIBRATION)
     return transcript_rows[KEPT].to_dict("records")
@@ -102,7 +105,9 @@ def against_epsilon(
     method = load_method(inputs, point)
     problem = replace(method.problem, epsilon=float(point["epsilon"]))
     run = paper.runs[point["solver"]]
-    tuning_trials = trials.Trials(problem, method.module, method.options, TIGHT)
+    tuning_trials = trials.Trials(
+        problem, method.module, method.options, TIGHT
+    )
     least_value = method.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
     shared_columns = {
@@ -111,7 +116,9 @@ def against_epsilon(
     }
     coarse = grid.thin(grid.points(run.grid), keep)
     counts = (transcripts, fresh)
-    error_rows = refined(tuning_trials, least_value, coarse, finer, seed, counts)
+    error_rows = refined(
+        tuning_trials, least_value, coarse, finer, seed, counts
+    )
     return [{**row, **shared_columns} for row in error_rows]
 
 
@@ -204,7 +211,9 @@ def ends(
 ) -> np.ndarray:
     """Final objectives of settings after some steps, one run per seed; (seeds, L)."""
     setting = (module, options, problem, side, [steps])
-    runs = (run_batched(*setting, seed, lambda weights: {})[-1] for seed in seeds)
+    runs = (
+        run_batched(*setting, seed, lambda weights: {})[-1] for seed in seeds
+    )
     return np.array([run.objective for run in runs])
 
 
@@ -214,7 +223,9 @@ def problem_of(inputs: Inputs, name: str) -> tuple[Problem, Optimum]:
     Raises UnavailableError, for which a sweep has a row, without the problem's data.
     """
     section = read("problem", name, inputs.overrides)
-    return load_problem(section, inputs.data), load_optimum(section, inputs.data)
+    return load_problem(section, inputs.data), load_optimum(
+        section, inputs.data
+    )
 
 
 def load_method(inputs: Inputs, point: dict[str, Any]) -> SolverOnProblem:
@@ -223,7 +234,9 @@ def load_method(inputs: Inputs, point: dict[str, Any]) -> SolverOnProblem:
     return load_solver(section, read("solver", point["solver"]), inputs.data)
 
 
-def label_of(paper: schema.Paper, inputs: Inputs, point: dict[str, Any]) -> str:
+def label_of(
+    paper: schema.Paper, inputs: Inputs, point: dict[str, Any]
+) -> str:
     """The name of a point's solver in the paper."""
     return plan.label(paper, read("solver", point["solver"], inputs.overrides))
 
@@ -248,7 +261,9 @@ def settings(
     means = _expected(table)
     if passes is not None:
         means = means[means["passes"] == passes]
-    means = means.sort_values(["mean", "passes", "step", "clip"], kind="stable")
+    means = means.sort_values(
+        ["mean", "passes", "step", "clip"], kind="stable"
+    )
     means = means[means["mean"] <= near * means["mean"].iloc[0]].head(most)
     noise = table.groupby("passes")["noise_multiplier"].first()
     return means.assign(noise_multiplier=means["passes"].map(noise))
@@ -263,7 +278,8 @@ def _expected(table: pd.DataFrame) -> pd.DataFrame:
         index=keys, columns="replicate", values="error"
     )
     best_means = [
-        _beside_the_best(passes_errors) for _, passes_errors in wide.groupby("passes")
+        _beside_the_best(passes_errors)
+        for _, passes_errors in wide.groupby("passes")
     ]
     means = pd.concat(best_means).rename("mean").reset_index()
     return means[np.isfinite(means["mean"])]
@@ -290,10 +306,17 @@ def transcripts_of(
     step, clip and noise_multiplier; ``calibration`` set the noise. ``transcript`` is
     the index of the seed; a run that diverged has an infinite objective.
     """
-    solver_run = (method.module, method.options, method.problem, method.optimum)
+    solver_run = (
+        method.module,
+        method.options,
+        method.problem,
+        method.optimum,
+    )
     tables = []
     for passes, settings_of_passes in chosen.groupby("passes"):
-        step, clip = (settings_of_passes[key].to_numpy() for key in ("step", "clip"))
+        step, clip = (
+            settings_of_passes[key].to_numpy() for key in ("step", "clip")
+        )
         settings = BatchedSettings(
             step,
             clip,
@@ -307,4 +330,6 @@ def transcripts_of(
             labels = {"passes": float(passes), "transcript": number}
             tables.append(rows.assign(**labels, transcript_seed=seed))
     runs = pd.concat(tables, ignore_index=True)
-    return runs.assign(objective=runs["objective"].mask(runs["status"] != "ok", np.inf))
+    return runs.assign(
+        objective=runs["objective"].mask(runs["status"] != "ok", np.inf)
+    )

@@ -17,7 +17,14 @@ from dperm.experiments import plan, results
 from dperm.experiments.inputs import Inputs
 from dperm.numerics.intervals import power, skewed
 from dperm.papers.shared import law
-from dperm.plotting.tables import Rows, groups, interval, named, where, with_interval
+from dperm.plotting.tables import (
+    Rows,
+    groups,
+    interval,
+    named,
+    where,
+    with_interval,
+)
 
 FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 
@@ -45,7 +52,9 @@ def relative_error(
         settings = settings.nsmallest(1, "mean") if best else settings
         for chosen in settings.to_dict("records"):
             fresh = run.final(product.calibration, chosen["passes"])
-            row = method_row | {key: chosen[key] for key in ("passes", "mean", "std")}
+            row = method_row | {
+                key: chosen[key] for key in ("passes", "mean", "std")
+            }
             errors = fresh["relative_error"].to_numpy()
             row |= with_interval(errors, *FRESH, interval=skewed)
             row |= {
@@ -78,7 +87,9 @@ def printed_error(
     """
     table = relative_error(paper, folder, product, problems)
     keys = ["problem", "algorithm", "passes"]
-    names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
+    names = {
+        f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")
+    }
     printed = results.published(paper, published).rename(columns=names)
     if "passes" not in table:  # nothing is available
         table = table.reindex(columns=[*keys, "mean"])
@@ -93,7 +104,9 @@ def printed_error(
         counts = table["fresh_runs"]
         for name, times in (("p_std", 1), ("p_std_thrice", 3)):
             published_std = table["published_std"]
-            table[name] = law.of_deviations(published_std, ours / times, counts)
+            table[name] = law.of_deviations(
+                published_std, ours / times, counts
+            )
     return table
 
 
@@ -108,7 +121,9 @@ def _own_draws(
         row["algorithm"] = plan.label(paper, solver)
         printed = law.law(law.by_passes(group)).least
         rows.append(row | {"own_mean": float(np.median(printed.errors))})
-    return pd.DataFrame(rows, columns=["problem", "algorithm", "passes", "own_mean"])
+    return pd.DataFrame(
+        rows, columns=["problem", "algorithm", "passes", "own_mean"]
+    )
 
 
 def tuning_law(
@@ -136,7 +151,9 @@ def tuning_law(
     mean, with the p of ``law.of_means``.
     """
     errors = swept_errors(swept, problems)
-    ran = results.load(paper, folder, problems, solvers=errors["solver"].unique())
+    ran = results.load(
+        paper, folder, problems, solvers=errors["solver"].unique()
+    )
     runs = chain.from_iterable(ran.values())
     solvers = {(run.problem, run.solver): run for run in runs}
     keys = ["problem", "solver", *(["passes"] if by_passes else [])]
@@ -148,15 +165,24 @@ def tuning_law(
         rows += [group_keys | row for row in _law_rows(law.by_passes(group))]
     table = pd.DataFrame(rows)
     if len(table):
-        join_keys = [key for key in ("problem", "algorithm", "passes") if key in table]
+        join_keys = [
+            key for key in ("problem", "algorithm", "passes") if key in table
+        ]
         printed = results.published(paper, published)[[*join_keys, column]]
         printed = printed.rename(columns={column: "printed"})
         table = table.merge(printed, on=join_keys, how="left")
         tests = []
-        for _, group in table.dropna(subset="printed").groupby("prints", sort=False):
-            half = [law.half_unit(mean, digits, decimals) for mean in group["printed"]]
+        for _, group in table.dropna(subset="printed").groupby(
+            "prints", sort=False
+        ):
+            half = [
+                law.half_unit(mean, digits, decimals)
+                for mean in group["printed"]
+            ]
             wide = group["problem"].map(redrawn).fillna(spread)
-            tests.append(law.of_means(group, group["printed"], pd.Series(half), wide))
+            tests.append(
+                law.of_means(group, group["printed"], pd.Series(half), wide)
+            )
         table = table.join(pd.concat(tests)) if tests else table
     front = (*keys, "algorithm", "prints", "printed", "p", "p_holm", "p_start")
     leading = [key for key in front if key in table]
@@ -167,14 +193,18 @@ def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
     full_law = law.law(errors)
     half = law.law(errors, most=math.ceil(full_law.settings / 2))
     for prints in law.PRINTS:
-        printed, fewer = (getattr(drawn_law, prints) for drawn_law in (full_law, half))
+        printed, fewer = (
+            getattr(drawn_law, prints) for drawn_law in (full_law, half)
+        )
         middle = float(np.median(printed.errors))
         row: dict[str, Any] = {"prints": prints, "settings": full_law.settings}
         row |= {"transcripts": printed.transcripts, "median": middle}
         row["half"] = float(np.median(fewer.errors)) / middle
         for name in law.COUNTS:
             for end, level in (("low", 0.025), ("high", 0.975)):
-                row[f"{name}_{end}"] = float(np.quantile(printed.counts[name], level))
+                row[f"{name}_{end}"] = float(
+                    np.quantile(printed.counts[name], level)
+                )
         row["tied"] = full_law.tied
         yield row | dict(zip(law.LAW_COLUMNS, printed.quantiles, strict=True))
 
@@ -189,12 +219,16 @@ def tuned(
     mean over such tunings and the range of 95 % of them.
     """
     rows: Rows = []
-    for row, group in groups(swept_errors(swept, problems), ["problem", "solver"]):
+    for row, group in groups(
+        swept_errors(swept, problems), ["problem", "solver"]
+    ):
         errors = law.law(law.by_passes(group), again=None).fresh.errors
         low, high = np.quantile(errors, [0.025, 0.975])
         solver = read("solver", row.pop("solver"), inputs.overrides)
         row["algorithm"] = plan.label(paper, solver)
-        rows.append(row | {"mean": errors.mean(), "ci_low": low, "ci_high": high})
+        rows.append(
+            row | {"mean": errors.mean(), "ci_low": low, "ci_high": high}
+        )
     return pd.DataFrame(rows)
 
 
@@ -214,7 +248,9 @@ def slopes(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
     logs = np.log(wide.where(wide > 0).to_numpy())
     along = np.log(wide.columns.to_numpy(float))
     along = along - along.mean()
-    return np.array([along @ (run - run.mean()) for run in logs]) / (along @ along)
+    return np.array([along @ (run - run.mean()) for run in logs]) / (
+        along @ along
+    )
 
 
 def powers(
@@ -241,7 +277,9 @@ def powers(
                 | {"from": means.index[0], "to": means.index[-1]}
             )
             for name in measures:
-                fit = power(means.index.to_numpy(float), means[name].to_numpy())
+                fit = power(
+                    means.index.to_numpy(float), means[name].to_numpy()
+                )
                 row |= named(name, fit)
             rows.append(row | {"runs": int(group.groupby(axis).size().min())})
     return pd.DataFrame(rows)
@@ -289,7 +327,9 @@ def summary(
     derived = derived or {}
     absent = [name for _, name in measures if name not in {*swept, *derived}]
     swept = swept.assign(**dict.fromkeys(absent, math.nan))
-    swept = swept.assign(**{name: swept.eval(derived[name]) for name in derived})
+    swept = swept.assign(
+        **{name: swept.eval(derived[name]) for name in derived}
+    )
     rows: Rows = []
     for row, group in groups(swept, list(keys)):
         for form, name in measures:

@@ -27,7 +27,9 @@ OURS = tuple(PLACES)
 def place(calibration: str) -> str:
     """The name of a calibration's module. Raises ValueError if there is none."""
     module = names.place("accountants", "calibration", calibration, PLACES)
-    if calibration not in PLACES and not hasattr(import_module(module), "epsilon"):
+    if calibration not in PLACES and not hasattr(
+        import_module(module), "epsilon"
+    ):
         raise ValueError(
             f"calibration {calibration!r}: expected epsilon(ledger, delta)"
         )

@@ -32,12 +32,18 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 TAIL = 1e-4  # share of delta that may be lost at the ends of the grid
-FIRST_CELLS = 32  # of the coarsest grid, up to the largest loss of all releases
-REFINEMENT = 4  # finer grids contain the coarser ones, so exact bounds only fall
+FIRST_CELLS = (
+    32  # of the coarsest grid, up to the largest loss of all releases
+)
+REFINEMENT = (
+    4  # finer grids contain the coarser ones, so exact bounds only fall
+)
 TILTED_TAIL = 1e-18  # of tilted mass that may wrap around
 LARGEST_GRID = 2**22  # points; the answer is still an upper bound
 MOMENT_CELLS = 4096  # of a grid on which moments are bounded
-EXPONENT = 700.0  # exp of more overflows; used only where the result does not matter
+EXPONENT = (
+    700.0  # exp of more overflows; used only where the result does not matter
+)
 MARGIN = 1e-4  # relative, added to the bounds of grids for rounding
 ATOMS_MARGIN = 1e-9  # the same where all losses are atoms on every grid
 # losses between which chords replace a curve that takes long to compute
@@ -74,7 +80,10 @@ def chorded(bounds: Any, count: int) -> Profile:
         hull.append(k)
     corners = x[hull], y[hull]
     return Profile(
-        lambda losses: np.interp(np.exp(np.minimum(losses, EXPONENT)), *corners), count
+        lambda losses: np.interp(
+            np.exp(np.minimum(losses, EXPONENT)), *corners
+        ),
+        count,
     )
 
 
@@ -88,11 +97,15 @@ class Release:
 
     def tilted(self, tilt: float) -> tuple[Array, float]:
         """Return masses * exp(tilt * cell), normalised, and the log of their sum."""
-        top = int(np.flatnonzero(self.masses)[-1])  # so that the sum cannot vanish
+        top = int(
+            np.flatnonzero(self.masses)[-1]
+        )  # so that the sum cannot vanish
         cells = np.arange(float(self.masses.size))
         weighted = self.masses * np.exp(np.minimum(tilt * (cells - top), 0.0))
         total = float(weighted.sum())
-        return weighted / total, math.log(total) + tilt * (top - self.masses.size // 2)
+        return weighted / total, math.log(total) + tilt * (
+            top - self.masses.size // 2
+        )
 
     def on_nodes(self, width: int) -> Release:
         """The release on cells ``width`` times as wide, by ``chords``."""
@@ -116,9 +129,14 @@ def composed_epsilon(
     gives no bound, but a good estimate on coarse grids.
     """
     tops = largest_losses(profiles, delta)
-    if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
+    if (
+        sum(profile.count * float(profile.delta(0.0)) for profile in profiles)
+        <= delta
+    ):
         return 0.0  # total variation distances add
-    beyond = sum(curve.count * float(curve.delta(EXPONENT)) for curve in profiles)
+    beyond = sum(
+        curve.count * float(curve.delta(EXPONENT)) for curve in profiles
+    )
     if beyond >= (1 - TAIL) * delta:
         return math.inf  # of losses above ``EXPONENT`` alone
     atoms = len({profile.top for profile in profiles}) == 1 and profiles[0].top
@@ -140,12 +158,17 @@ def limit(epsilon: float, coarser: float) -> float:
     """Extrapolated limit of bounds, from the last one and the estimate before it."""
     is_finite = 0 < coarser < math.inf
     return (
-        max(epsilon - (coarser - epsilon) / 15, epsilon / 2) if is_finite else epsilon
+        max(epsilon - (coarser - epsilon) / 15, epsilon / 2)
+        if is_finite
+        else epsilon
     )
 
 
 def epsilon_on_grid(
-    profiles: Sequence[Profile], tops: Sequence[float], delta: float, interval: float
+    profiles: Sequence[Profile],
+    tops: Sequence[float],
+    delta: float,
+    interval: float,
 ) -> tuple[float, int]:
     """Return the bound of one grid, without margin, and the number of its points.
 
@@ -158,11 +181,15 @@ def epsilon_on_grid(
     lowest_cell, tilted, log_scale = _compose(releases, tilt)
     cells = lowest_cell + np.arange(tilted.size)
     log_weights = np.minimum(log_scale - tilt * cells, EXPONENT)
-    masses = np.where(cells > 0, np.maximum(tilted, 0.0) * np.exp(log_weights), 0.0)
+    masses = np.where(
+        cells > 0, np.maximum(tilted, 0.0) * np.exp(log_weights), 0.0
+    )
     lost_mass = TAIL * delta + sum(
         release.count * release.infinite for release in releases
     )
-    epsilon = _crossing(np.asarray(interval * cells, float), masses, delta - lost_mass)
+    epsilon = _crossing(
+        np.asarray(interval * cells, float), masses, delta - lost_mass
+    )
     wrapped = math.log(len(releases) * TILTED_TAIL) + log_scale
     sound = wrapped - tilt * epsilon / interval <= math.log(TAIL * delta)
     return epsilon if sound else math.inf, tilted.size
@@ -206,7 +233,9 @@ def discretise(profile: Profile, top: float, interval: float) -> Release:
     return Release(masses, float(deltas[-1]), profile.count)
 
 
-def chernoff(releases: Sequence[Release], delta: float, interval: float) -> float:
+def chernoff(
+    releases: Sequence[Release], delta: float, interval: float
+) -> float:
     """The order, per cell, of the best Chernoff bound on epsilon, a power of 2.
 
     (1 - e^-x) e^-ax is at most (1/(a+1)) (a/(a+1))^a, which keeps the order finite
@@ -218,7 +247,9 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
 
     def bound(order: float) -> float:
         """Chernoff's bound on epsilon at an order."""
-        terms = [merged.count * merged.tilted(order * width)[1] for merged in coarse]
+        terms = [
+            merged.count * merged.tilted(order * width)[1] for merged in coarse
+        ]
         cumulant = sum(terms)
         power = order / interval
         factor = -math.log1p(power) - power * math.log1p(1 / power)
@@ -227,7 +258,9 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
     return float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound))
 
 
-def _compose(releases: Sequence[Release], tilt: float) -> tuple[int, Array, float]:
+def _compose(
+    releases: Sequence[Release], tilt: float
+) -> tuple[int, Array, float]:
     """Return the first cell, the tilted masses and the logarithm of their scale."""
     lowest_cell = 0
     masses = np.ones(1)
@@ -280,7 +313,9 @@ def chords(masses: Array, width: int) -> Array:
 def _log_moment(masses: Array, losses: Array, order: float) -> float:
     """Upper bound on log E e^(order at), with rounding; at least 0."""
     top = max(float(losses[0]), float(losses[-1])) * order
-    moment = float(masses @ np.exp(np.maximum(order * losses - top, -EXPONENT)))
+    moment = float(
+        masses @ np.exp(np.maximum(order * losses - top, -EXPONENT))
+    )
     return max(math.log(moment) + top, 0.0) * (1 + 1e-9) + 1e-15
 
 
@@ -312,5 +347,7 @@ def _largest_loss(profile: Profile, mass: float) -> float:
         upper *= 2
     while upper - lower > 1e-3 * upper:
         middle = (lower + upper) / 2
-        lower, upper = (middle, upper) if beyond(middle) > mass else (lower, middle)
+        lower, upper = (
+            (middle, upper) if beyond(middle) > mass else (lower, middle)
+        )
     return upper

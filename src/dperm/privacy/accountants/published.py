@@ -41,16 +41,21 @@ def epsilon(ledger: Ledger, delta: float) -> float:
     for event in ledger.events:
         rule, amount = published_cost(event)
         costs[rule].append(amount)
-    added = float(sum(costs["pure"])) + advanced_epsilon(costs["advanced"], delta)
+    added = float(sum(costs["pure"])) + advanced_epsilon(
+        costs["advanced"], delta
+    )
     added += math.sqrt(2 * sum(costs["direct"]) * math.log(1 / delta))
     rho = sum(costs["concentrated"])
     if not costs["sampled"]:
         return added + gaussian_renyi_epsilon(rho, delta)
     curve = rho * ORDERS + sum(
-        event.count * sampled_renyi(event.sampling_rate, event.noise_multiplier)
+        event.count
+        * sampled_renyi(event.sampling_rate, event.noise_multiplier)
         for event in costs["sampled"]
     )
-    spent = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    spent = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (
+        ORDERS - 1
+    )
     # a small divergence bounds the total variation distance (Bretagnolle and Huber)
     small = delta**2 + np.expm1(-curve) > 0
     return added + max(float(np.where(small, 0.0, curve + spent).min()), 0.0)
@@ -64,7 +69,11 @@ def sampled_renyi(rate: float, noise_multiplier: float) -> np.ndarray:
     k = np.arange(ORDERS[-1] + 1)
     a = ORDERS[:, None]
     log_gamma = scipy.special.gammaln
-    logs = log_gamma(a + 1) - log_gamma(k + 1) - log_gamma(np.maximum(a - k, 0) + 1)
+    logs = (
+        log_gamma(a + 1)
+        - log_gamma(k + 1)
+        - log_gamma(np.maximum(a - k, 0) + 1)
+    )
     logs += k * math.log(rate) + scipy.special.xlog1py(a - k, -rate)
     logs += k * (k - 1) / (2 * noise_multiplier**2)
     logs = np.where(k <= a, logs, -np.inf)
@@ -81,7 +90,9 @@ def published_cost(event: Event) -> tuple[str, Any]:
     - advanced: epsilon and count of pure releases, under advanced composition
     - direct: x, where the sum of all x costs sqrt(2 x log(1/delta))
     """
-    raise UnsupportedEventError(f"no published cost for {type(event).__name__}")
+    raise UnsupportedEventError(
+        f"no published cost for {type(event).__name__}"
+    )
 
 
 @published_cost.register
@@ -100,7 +111,9 @@ def _(event: Laplace) -> tuple[str, Any]:
     return "pure", event.count * sensitivity / event.scale
 
 
-def advanced_epsilon(releases: Iterable[tuple[float, int]], delta: float) -> float:
+def advanced_epsilon(
+    releases: Iterable[tuple[float, int]], delta: float
+) -> float:
     r"""Return the epsilon of pure releases under advanced composition.
 
     .. math:: \sqrt{2 \log(1/\delta) \sum_i \epsilon_i^2}
@@ -112,5 +125,7 @@ def advanced_epsilon(releases: Iterable[tuple[float, int]], delta: float) -> flo
     """
     pures = list(releases)
     squares = sum(count * pure**2 for pure, count in pures)
-    drift = sum(count * pure * math.expm1(min(pure, 700.0)) for pure, count in pures)
+    drift = sum(
+        count * pure * math.expm1(min(pure, 700.0)) for pure, count in pures
+    )
     return math.sqrt(2 * math.log(1 / delta) * squares) + drift

@@ -22,7 +22,9 @@ Array = np.ndarray
 _GRID_END = 60.0  # standard deviations that the grid reaches
 _CELL = 0.06  # width of a cell, in local scales
 _ROUNDING = 1e-9  # relative, by which results are raised
-_LIGHT = 150.0  # logarithms below the largest term, beyond which terms are left out
+_LIGHT = (
+    150.0  # logarithms below the largest term, beyond which terms are left out
+)
 
 
 def renyi_curve(ledger: Ledger, orders: Array) -> Array:
@@ -59,7 +61,9 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
         excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
         divergences[place] = np.logaddexp(0.0, excess) / (a - 1)
     without_sampling = orders * mu**2 / 2
-    return event.count * np.minimum(divergences * (1 + _ROUNDING), without_sampling)
+    return event.count * np.minimum(
+        divergences * (1 + _ROUNDING), without_sampling
+    )
 
 
 def _sampled(loss: Array, rate: float) -> Array:
@@ -96,7 +100,9 @@ def _log_between(z: Array) -> Array:
     far = np.where(z[:-1] + z[1:] > 0, -z[:-1], z[1:])
     near = np.where(z[:-1] + z[1:] > 0, -z[1:], z[:-1])
     top = scipy.special.log_ndtr(far)
-    return np.asarray(top + np.log(-np.expm1(scipy.special.log_ndtr(near) - top)))
+    return np.asarray(
+        top + np.log(-np.expm1(scipy.special.log_ndtr(near) - top))
+    )
 
 
 def _log_tail(rate: float, mu: float, orders: Array) -> Array:

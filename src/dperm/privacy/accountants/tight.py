@@ -35,7 +35,9 @@ from dperm.privacy.events import (
 
 Array = NDArray[np.float64]
 
-TAIL_OF_READS = 1e-4  # share of delta, or chance, of numbers of reads at either end
+TAIL_OF_READS = (
+    1e-4  # share of delta, or chance, of numbers of reads at either end
+)
 MOST_READS = 400  # different numbers of reads whose curves are added
 ROOT_MARGIN = 1e-8  # relative, for the error of a root
 
@@ -62,7 +64,9 @@ def is_closed_form(ledger: Ledger) -> bool:
 
 
 def _priced(
-    ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
+    ledger: Ledger,
+    delta: float,
+    composed: Callable[[list[Profile], float], float],
 ) -> float:
     if not all(event.sound and event.scale for event in ledger.events):
         return math.inf
@@ -77,7 +81,11 @@ def _priced(
     if mu:
         profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))
     bound = min(composed(profiles, delta), renyi_epsilon(ledger, delta))
-    return bound if bound < math.inf else _split(mu, non_gaussian, delta, composed)
+    return (
+        bound
+        if bound < math.inf
+        else _split(mu, non_gaussian, delta, composed)
+    )
 
 
 def _split(
@@ -91,7 +99,9 @@ def _split(
     The Gaussian releases, sampled or not, take half of delta and the others the other
     half: epsilons of two parts add up.
     """
-    sampled = [event for event in non_gaussian if isinstance(event, SampledGaussian)]
+    sampled = [
+        event for event in non_gaussian if isinstance(event, SampledGaussian)
+    ]
     unsampled = [event for event in non_gaussian if event not in sampled]
     if not (mu or sampled):
         return math.inf
@@ -102,7 +112,9 @@ def _split(
     return min(remainder, by_curve) + read_epsilon(mu, sampled, delta / 2)
 
 
-def read_epsilon(mu: float, sampled: list[SampledGaussian], delta: float) -> float:
+def read_epsilon(
+    mu: float, sampled: list[SampledGaussian], delta: float
+) -> float:
     r"""Return epsilon of sampled Gaussians beside others of mu; batches may be known.
 
     With K the number of releases that read the record, binomial,
@@ -124,7 +136,9 @@ def read_epsilon(mu: float, sampled: list[SampledGaussian], delta: float) -> flo
     law = scipy.stats.binom(event.count, event.sampling_rate)
     largest = int(law.isf(TAIL_OF_READS * delta))
     fewest = int(law.ppf(TAIL_OF_READS))
-    reads = np.unique(np.linspace(fewest, largest, MOST_READS + 1).round().astype(int))
+    reads = np.unique(
+        np.linspace(fewest, largest, MOST_READS + 1).round().astype(int)
+    )
     # From one number on to the next, all count as the next one, which costs more.
     chances = np.diff(law.cdf(reads), prepend=0.0)
     mus = np.sqrt(square + reads / event.noise_multiplier**2)
@@ -132,7 +146,9 @@ def read_epsilon(mu: float, sampled: list[SampledGaussian], delta: float) -> flo
 
     def excess(epsilon: float) -> float:
         """The mean delta above what may be spent, at an epsilon; it falls."""
-        costs = [gaussian_delta(epsilon, shift) if shift else 0.0 for shift in mus]
+        costs = [
+            gaussian_delta(epsilon, shift) if shift else 0.0 for shift in mus
+        ]
         return float(chances @ np.array(costs)) - spare
 
     if excess(0.0) <= 0:
@@ -144,11 +160,15 @@ def read_epsilon(mu: float, sampled: list[SampledGaussian], delta: float) -> flo
 
 def _composed_mu(ledger: Ledger) -> float:
     events = (event for event in ledger.events if isinstance(event, Gaussian))
-    return math.sqrt(sum(event.count / event.noise_multiplier**2 for event in events))
+    return math.sqrt(
+        sum(event.count / event.noise_multiplier**2 for event in events)
+    )
 
 
 def _others(ledger: Ledger) -> list[Event]:
-    return [event for event in ledger.events if not isinstance(event, Gaussian)]
+    return [
+        event for event in ledger.events if not isinstance(event, Gaussian)
+    ]
 
 
 def _closed(events: list[Event], mu: float, delta: float) -> float | None:
@@ -196,11 +216,15 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return float(gaussian_delta(epsilon, mu)) / delta - 1
 
     return float(
-        scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-14 * upper, rtol=1e-14)
+        scipy.optimize.brentq(
+            excess, 0.0, upper, xtol=1e-14 * upper, rtol=1e-14
+        )
     )
 
 
-def sampled_gaussian_delta(epsilon: Array | float, rate: float, mu: float) -> Array:
+def sampled_gaussian_delta(
+    epsilon: Array | float, rate: float, mu: float
+) -> Array:
     """Return the bound on delta(epsilon) of one sampled Gaussian, epsilon >= 0.
 
     *rate* is batch / population, *mu* the inverse of the noise multiplier without
@@ -225,14 +249,18 @@ def laplace_delta(epsilon: Array | float, pure: float) -> Array:
 @singledispatch
 def profile(event: Event) -> Profile:
     """Return the curve of one release of an event, the worse of both directions."""
-    raise UnsupportedEventError(f"no privacy profile for {type(event).__name__}")
+    raise UnsupportedEventError(
+        f"no privacy profile for {type(event).__name__}"
+    )
 
 
 @profile.register
 def _(event: SampledGaussian) -> Profile:
     rate = event.sampling_rate
     mu = 1 / event.noise_multiplier
-    return Profile(lambda losses: sampled_gaussian_delta(losses, rate, mu), event.count)
+    return Profile(
+        lambda losses: sampled_gaussian_delta(losses, rate, mu), event.count
+    )
 
 
 @profile.register
@@ -289,5 +317,7 @@ def converted(curve: Array, orders: Array, delta: float) -> float:
     Canonne, Kamath and Steinke 2020, arXiv:2004.00010, Proposition 12; every order
     gives a bound.
     """
-    spent = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    spent = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (
+        orders - 1
+    )
     return max(float((curve + spent).min()), 0.0)

@@ -54,7 +54,9 @@ def regularity(q: float, d: int) -> float:
     return (r - 1) * d ** (2 / r - inverse)
 
 
-def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Array:
+def generalised_gaussian(
+    rng: Generator, r: float, shape: tuple[int, int]
+) -> Array:
     """Draw noise of unit scale, each row one vector, in O(d) (Remark 1).
 
     The direction is that of independent coordinates with density proportional to
@@ -93,7 +95,9 @@ def proof_epsilon(kappa: float, multiplier: float, delta: float) -> float:
     return 2 * rho + 2 * math.sqrt(rho * (rho + log))
 
 
-def tight_epsilon(r: float, kappa: float, multiplier: float, delta: float) -> float:
+def tight_epsilon(
+    r: float, kappa: float, multiplier: float, delta: float
+) -> float:
     """The least epsilon we can prove: exact for r = 2, else the Rényi bound's."""
     if r == 2:
         return gaussian_epsilon(1 / multiplier, delta)

@@ -154,7 +154,9 @@ def _(event: ChosenValue) -> tuple[str, Any]:
 @profile.register
 def _(event: NoisyMax) -> Profile:
     pure = event.pure
-    return Profile(lambda losses: pure_delta(losses, pure), event.selections, pure)
+    return Profile(
+        lambda losses: pure_delta(losses, pure), event.selections, pure
+    )
 
 
 @renyi.register

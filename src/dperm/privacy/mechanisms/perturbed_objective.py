@@ -33,7 +33,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dperm.privacy.accountants.pld import NODES, Profile, chorded
-from dperm.privacy.accountants.tight import beside_gaussians, gaussian_delta, profile
+from dperm.privacy.accountants.tight import (
+    beside_gaussians,
+    gaussian_delta,
+    profile,
+)
 from dperm.privacy.events import Event, require_positive
 
 Array = NDArray[np.float64]
@@ -69,7 +73,9 @@ def tilted_delta(
     losses = np.asarray(epsilon, dtype=float)[..., None]
     K = event.curvature
     a = np.arange(POINTS + 1) / POINTS
-    near = np.clip(0.5, np.maximum(a - 1 / POINTS, 0), np.minimum(a + 1 / POINTS, 1))
+    near = np.clip(
+        0.5, np.maximum(a - 1 / POINTS, 0), np.minimum(a + 1 / POINTS, 1)
+    )
     J = np.log1p(K * near * (1 - near))
     shifts = np.append(1 + a, a) * event.reach
     joint = np.array([2.0, 1.0, 1.0, 0.0]) * event.reach
@@ -91,7 +97,9 @@ def _total(losses: Array, sizes: Array) -> Array:
 def _(event: PerturbedObjective, mu: float, delta: float) -> float | None:
     if event.count > 1:
         return None
-    return crossing(lambda epsilon: float(tilted_delta(event, mu, epsilon)), delta)
+    return crossing(
+        lambda epsilon: float(tilted_delta(event, mu, epsilon)), delta
+    )
 
 
 def crossing(bound: Callable[[float], float], delta: float) -> float:
@@ -109,7 +117,9 @@ def crossing(bound: Callable[[float], float], delta: float) -> float:
     while excess(high) > 0:
         low = high
         high = 4 * high
-    epsilon = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)) * (1 + 1e-12)
+    epsilon = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)) * (
+        1 + 1e-12
+    )
     while excess(epsilon) > 0:
         epsilon *= 1 + 1e-12
     return epsilon

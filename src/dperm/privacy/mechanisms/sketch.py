@@ -26,13 +26,19 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from dperm.privacy.accountants.pld import NODES, Profile, chorded
-from dperm.privacy.accountants.tight import beside_gaussians, gaussian_delta, profile
+from dperm.privacy.accountants.tight import (
+    beside_gaussians,
+    gaussian_delta,
+    profile,
+)
 from dperm.privacy.events import Event, LedgerError, require_one
 from dperm.privacy.mechanisms.perturbed_objective import crossing
 
 Array = NDArray[np.float64]
 
-QUADRATURE = 53  # nodes of a trapezoidal rule over 13 standard deviations either side
+QUADRATURE = (
+    53  # nodes of a trapezoidal rule over 13 standard deviations either side
+)
 CHARGE = 1e-6  # relative, for the rule's error, which is far below
 
 
@@ -64,7 +70,9 @@ def sketch_delta(
     a = s2 / 2
     b = s2 / (2 * (1 + s2))
     u, weights = _chi_squared(freedom)
-    if mu > 2 * a * math.sqrt(freedom):  # the Gaussian part is the smoother one
+    if mu > 2 * a * math.sqrt(
+        freedom
+    ):  # the Gaussian part is the smoother one
         thresholds = losses - a * u[:, None] + b * u
         deltas = gaussian_delta(thresholds, mu) @ weights @ weights
     else:
@@ -72,7 +80,9 @@ def sketch_delta(
         thresholds = losses + b * u[:, None] - (mu**2 / 2 + mu * z)
         # E(1 - exp(c - a U))_+ of U chi-squared
         start = np.maximum(thresholds, 0.0) / (2 * a)
-        shrunk = np.minimum(thresholds - freedom / 2 * math.log1p(2 * a), 700.0)
+        shrunk = np.minimum(
+            thresholds - freedom / 2 * math.log1p(2 * a), 700.0
+        )
         tail = np.exp(shrunk) * gammaincc(freedom / 2, start * (1 + 2 * a))
         excess = np.maximum(gammaincc(freedom / 2, start) - tail, 0.0)
         deltas = excess @ normal @ weights
@@ -105,7 +115,9 @@ def _(event: GaussianSketch, mu: float, delta: float) -> float:
     if not math.isfinite(s2) or event.doubt >= delta:
         return math.inf
     delta_left = delta - event.doubt
-    return crossing(lambda at: float(sketch_delta(s2, freedom, mu, at)), delta_left)
+    return crossing(
+        lambda at: float(sketch_delta(s2, freedom, mu, at)), delta_left
+    )
 
 
 @profile.register

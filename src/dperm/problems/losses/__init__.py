@@ -103,7 +103,9 @@ class Loss:
     #: phi(v) of one margin; compiled, and pasted into kernels
     value: Any
     derivative: Any  #: phi'(v) of one margin, likewise
-    second: Callable[[Array], Array]  #: the second derivative phi'' at each margin
+    second: Callable[
+        [Array], Array
+    ]  #: the second derivative phi'' at each margin
     #: the conjugate phi* at each number of the range of phi'
     dual: Callable[[Array], Array]
     #: a public bound on |phi'(v)| for |v| <= reach, which may be infinite
@@ -118,7 +120,9 @@ class Loss:
     def __post_init__(self) -> None:
         if self.labels not in _SLOPES:
             names = ", ".join(_SLOPES)
-            raise TypeError(f"loss {self.name}: labels: expected one of {names}")
+            raise TypeError(
+                f"loss {self.name}: labels: expected one of {names}"
+            )
         for key in ("value", "derivative"):
             piece = getattr(self, key)
             if not is_jitted(piece):
@@ -171,7 +175,9 @@ class Loss:
 
         Raises ValueError if a label that must be -1 or +1 is neither.
         """
-        strange = set(np.unique(y)) - {-1.0, 1.0} if self.labels == "sign" else ()
+        strange = (
+            set(np.unique(y)) - {-1.0, 1.0} if self.labels == "sign" else ()
+        )
         if strange:
             examples = [float(label) for label in sorted(strange)[:3]]
             raise ValueError(
@@ -192,7 +198,10 @@ class Loss:
 
 
 #: modules of the losses of this package, by name
-PLACES = {one.name: f"{__name__}.{one.name}" for one in pkgutil.iter_modules(__path__)}
+PLACES = {
+    one.name: f"{__name__}.{one.name}"
+    for one in pkgutil.iter_modules(__path__)
+}
 
 
 @functools.cache

@@ -46,7 +46,9 @@ class BatchedSettings:
     #: shape (L,); step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record
     #: steps)
     step: np.ndarray
-    clip: np.ndarray  #: shape (L,); clipping threshold C; infinity only without noise
+    clip: (
+        np.ndarray
+    )  #: shape (L,); clipping threshold C; infinity only without noise
     #: noise scale over replace-one sensitivity; 0 for the non-private method
     noise_multiplier: float
     #: accountant that set the noise, such as ``published`` or ``tight``
@@ -81,7 +83,9 @@ def mean_sensitivity(clip: np.ndarray, n: int) -> np.ndarray:
 class Block:
     """A batch under way: what the engine asks of it, and a base for runs in numpy."""
 
-    names: tuple[str, ...] = ("weights",)  #: the arrays whose rows are settings
+    names: tuple[str, ...] = (
+        "weights",
+    )  #: the arrays whose rows are settings
     weights: np.ndarray  #: shape (L, p)
 
     @property
@@ -128,7 +132,9 @@ class Run(Block):
     kernel: Any  #: a compiled function, see above
     width = 1  #: settings of a tile, at most
     by_rows = False  #: whether the kernel reads A by rows
-    step_draws = 0  #: random numbers that a step draws; 0: all steps are drawn at once
+    step_draws = (
+        0  #: random numbers that a step draws; 0: all steps are drawn at once
+    )
     draws = 1 << 19  #: numbers that are drawn at a time
 
     def __init__(
@@ -145,7 +151,9 @@ class Run(Block):
         self.workers = workers
         self.streams = streams
         self.total = total
-        self.done = self.drawn = 0  # steps taken, and steps whose noise is drawn
+        self.done = self.drawn = (
+            0  # steps taken, and steps whose noise is drawn
+        )
         self.size = len(settings.step)
         self.set_up(settings)
         rows = np.stack(self.setting_constants(settings), axis=1)
@@ -160,7 +168,9 @@ class Run(Block):
     def set_up(self, settings: BatchedSettings) -> None:
         """Settle what depends on the problem and the options, such as the width."""
 
-    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
+    def setting_constants(
+        self, settings: BatchedSettings
+    ) -> tuple[np.ndarray, ...]:
         """Constants of the settings, (L,) each; a kernel finds them by their place."""
         raise NotImplementedError
 
@@ -198,7 +208,9 @@ class Run(Block):
         stacks = (self.constants, self.tiles)
         survivors = [_untiled(tiles, self.size)[mask] for tiles in stacks]
         self.size = int(mask.sum())
-        self.constants, self.tiles = (_tiled(stack, self.width) for stack in survivors)
+        self.constants, self.tiles = (
+            _tiled(stack, self.width) for stack in survivors
+        )
 
     def advance(self, count: int) -> None:
         """Take ``count`` more steps in every setting; splitting them changes no bit."""
@@ -213,8 +225,12 @@ class Run(Block):
 
     def take(self, count: int) -> None:
         """Take steps without an event, drawing for the next ones while settings run."""
-        block_size = max(1, self.draws // self.step_draws) if self.step_draws else count
-        sizes = [min(block_size, count - low) for low in range(0, count, block_size)]
+        block_size = (
+            max(1, self.draws // self.step_draws) if self.step_draws else count
+        )
+        sizes = [
+            min(block_size, count - low) for low in range(0, count, block_size)
+        ]
         if len(sizes) == 1 or self.workers == 1:
             for size in sizes:
                 self.call(self.kernel, self._drawn(size))
@@ -237,7 +253,12 @@ class Run(Block):
         problem = self.problem
         penalty = problem.penalty
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
-        arguments = (matrix(problem, self.by_rows), *drawn, (problem.n, problem.p), psi)
+        arguments = (
+            matrix(problem, self.by_rows),
+            *drawn,
+            (problem.n, problem.p),
+            psi,
+        )
         ready = compiled(problem, kernel, self.tiles.shape[2])
 
         def run(*tiles: np.ndarray) -> None:

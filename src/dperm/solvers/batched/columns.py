@@ -57,10 +57,14 @@ def clipped_sums(A, j, d, clip, share, totals):
     n = steep.shape[0]
     for start in range(0, n & -RUNNING_SUMS, RUNNING_SUMS):
         for u in range(RUNNING_SUMS):
-            partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
+            partial_sums[u] += clamp(
+                column[start + u] * steep[start + u], bound
+            )
     for start in range(n & -RUNNING_SUMS, n & -LAST_SUMS, LAST_SUMS):
         for u in range(LAST_SUMS):
-            partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
+            partial_sums[u] += clamp(
+                column[start + u] * steep[start + u], bound
+            )
     for i in range(n & -LAST_SUMS, n):
         partial_sums[0] += clamp(column[i] * steep[i], bound)
     totals[0] = fold(partial_sums)
@@ -132,7 +136,9 @@ def _slopes(V, d):
 def _sums(A, j, d, clip, share, totals):
     """Entries that are zero have a term of zero, which clipping does not change."""
     entries, rows, starts = A
-    if setting_count(totals) == 1:  # in a register, which takes a third of the time
+    if (
+        setting_count(totals) == 1
+    ):  # in a register, which takes a third of the time
         clipped_sum = 0.0
         bound = clip[0] * share
         for e in range(starts[j], starts[j + 1]):
@@ -202,7 +208,9 @@ _STORAGES: dict[str, dict[Any, Any]] = {
 def compiled(problem: Problem, kernel: Any, settings: int) -> Any:
     """A copy of a kernel for the problem's storage and loss, and settings of a tile."""
     several = "one" if settings == 1 else "sparse"
-    return _compiled(problem.loss, several if problem.is_sparse else "dense", kernel)
+    return _compiled(
+        problem.loss, several if problem.is_sparse else "dense", kernel
+    )
 
 
 @functools.cache

@@ -7,7 +7,9 @@ import numpy as np
 from dperm.problems.problem import Problem
 
 
-def largest_derivatives(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, str]:
+def largest_derivatives(
+    problem: Problem, w: np.ndarray
+) -> tuple[np.ndarray, str]:
     """The largest |phi'| of each record, shape (n,), and how it is bounded.
 
     Where the loss has no bound, as least squares, it is the larger of the values at 0
@@ -31,7 +33,9 @@ def strong_convexity(problem: Problem) -> tuple[float, float]:
     root = 1.0 / np.sqrt(M)
     scaled = np.linalg.eigvalsh(root[:, None] * gram * root)[0] + l2 / M.max()
     plain = np.linalg.eigvalsh(gram)[0] + l2
-    floor = 1e-10  # eigenvalues of a singular matrix come out as rounding errors
+    floor = (
+        1e-10  # eigenvalues of a singular matrix come out as rounding errors
+    )
     return (
         float(scaled) if scaled > floor else 0.0,
         float(plain) if plain > floor * np.trace(gram) else 0.0,

@@ -23,7 +23,12 @@ from dperm.problems.penalties import prox
 from dperm.problems.problem import Problem
 from dperm.solvers import batched as driver
 from dperm.solvers.batched import BatchedSettings, mean_sensitivity, share
-from dperm.solvers.batched.columns import moved, setting_count, slopes, sums_after
+from dperm.solvers.batched.columns import (
+    moved,
+    setting_count,
+    slopes,
+    sums_after,
+)
 from dperm.solvers.options import at_least, one_of
 
 SPARSE = True
@@ -85,7 +90,9 @@ def bytes_per_setting(problem: Problem) -> int:
 
 
 @njit(**KERNEL)
-def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles):
+def _steps(
+    A, order, noise, since, inverse, share, shape, psi, constants, tiles
+):
     """Algorithm 1, lines 3 to 8; a move reaches the margins in the next step's sums."""
     n, p = shape
     l1, l2, lower, upper = psi
@@ -110,9 +117,13 @@ def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles)
             for setting in range(settings):
                 gamma = step[setting] * inverse[j]
                 old = W[j, setting]
-                released = total[setting] / n + scale[setting] * share[j] * noise[k]
+                released = (
+                    total[setting] / n + scale[setting] * share[j] * noise[k]
+                )
                 shrink = 1.0 / (1.0 + gamma * l2)
-                new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+                new = prox(
+                    old - gamma * released, gamma * l1, shrink, lower, upper
+                )
                 W[j, setting] = new
                 move[setting] = new - old
             if is_averaged:  # iterates of the period so far lack this move
@@ -144,7 +155,9 @@ class Run(driver.Run):
             self.step_draws = 32
         count = self.options.periods
         total = self.total
-        self.ends = sorted({total * k // count for k in range(1, count + 1)} - {0})
+        self.ends = sorted(
+            {total * k // count for k in range(1, count + 1)} - {0}
+        )
         self.began = 0  # step at which the period began
         self.M = self.divisor = self.smoothness(settings)
         self.share = self.shares(self.M)
@@ -159,9 +172,13 @@ class Run(driver.Run):
             return share(M)
         return share(np.ones_like(M))
 
-    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
+    def setting_constants(
+        self, settings: BatchedSettings
+    ) -> tuple[np.ndarray, ...]:
         """Step, clip and noise scale of each setting, for a share of 1."""
-        scale = settings.noise_scale(mean_sensitivity(settings.clip, self.problem.n))
+        scale = settings.noise_scale(
+            mean_sensitivity(settings.clip, self.problem.n)
+        )
         return settings.step, settings.clip, scale
 
     def start(self) -> np.ndarray:
@@ -200,5 +217,7 @@ class Run(driver.Run):
         self.tiles[:, n + p :] = 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for tile in self.tiles:
-                tile[p : n + p] = problem.A @ tile[:p] + problem.offset[:, None]
+                tile[p : n + p] = (
+                    problem.A @ tile[:p] + problem.offset[:, None]
+                )
         self.began = end

@@ -38,7 +38,9 @@ class Options(dp_cd.Options):
 
     share: float = 0.1  #: of epsilon, spent on the constants
     composed: bool = True  #: whether the noise has equation 126's factor p
-    bound: float = 2.0  #: of a feature, as a multiple of its largest absolute value
+    bound: float = (
+        2.0  #: of a feature, as a multiple of its largest absolute value
+    )
     #: {"raised", "reflected"}; an estimate below the Laplace scale is raised to it, or
     #: its absolute value is taken
     negative: str = "raised"
@@ -131,4 +133,6 @@ class Run(dp_cd.Run):
     @property
     def released(self) -> np.ndarray:
         """The weights, and the constants, released at the start; (L, 2 p)."""
-        return np.concatenate((self.weights, np.tile(self.M, (self.size, 1))), axis=1)
+        return np.concatenate(
+            (self.weights, np.tile(self.M, (self.size, 1))), axis=1
+        )

@@ -57,7 +57,10 @@ SPARSE = True
 DEFAULT = {"passes": 5, "step": 1, "clip": 2}  # without tuning, as for DP-CD
 GRID = {"passes": [2, 5], "step": [0.3, 1], "clip": [1, 2]}
 RULES = ("GS-s", "GS-r", "GS-q")
-NOISES = ("laplace", "gumbel")  # its own: settings do not depend on an accountant
+NOISES = (
+    "laplace",
+    "gumbel",
+)  # its own: settings do not depend on an accountant
 _TILES_TOGETHER = 8  # dense tiles that share a column while it is in the cache
 
 
@@ -123,7 +126,9 @@ def ledger(
     calibration: str = PUBLISHED,
 ) -> Ledger:
     """A selection and a Laplace release per iteration; epsilon' = 1 / multiplier."""
-    derivative = "2 C_j / n, the replace-one change of a clipped mean derivative"
+    derivative = (
+        "2 C_j / n, the replace-one change of a clipped mean derivative"
+    )
     score = "2 C / (n sqrt(sum M)) x slope, the largest replace-one change of a score"
     claim = 1 / noise_multiplier if noise_multiplier else None
     selection = NoisyMax(
@@ -148,7 +153,9 @@ def ledger(
 
 @njit(**INLINE)
 def _moved(w, gradient, step, l1, l2, lower, upper):
-    return prox(w - step * gradient, step * l1, 1.0 / (1.0 + step * l2), lower, upper)
+    return prox(
+        w - step * gradient, step * l1, 1.0 / (1.0 + step * l2), lower, upper
+    )
 
 
 @njit(**INLINE)
@@ -205,9 +212,13 @@ def _steps(
                         g = total[setting] / n
                         w = tiles[t, j, setting]
                         noisy = g + constants[t, 3, setting] * share_j * noise
-                        score = _score(rule, noisy, w, M_j, l1, l2, lower, upper)
+                        score = _score(
+                            rule, noisy, w, M_j, l1, l2, lower, upper
+                        )
                         score += constants[t, 4, setting] * noise
-                        if score > best[u, setting]:  # never if it is NaN: M_j = 0
+                        if (
+                            score > best[u, setting]
+                        ):  # never if it is NaN: M_j = 0
                             best[u, setting] = score
                             gradient[u, setting] = g
                             chosen[u, setting] = j
@@ -218,11 +229,15 @@ def _steps(
                     j = chosen[u, setting]
                     noisy = (
                         gradient[u, setting]
-                        + setting_constants[2, setting] * share[j] * value_noise[k]
+                        + setting_constants[2, setting]
+                        * share[j]
+                        * value_noise[k]
                     )
                     old = W[j, setting]
                     step = setting_constants[0, setting] / M[j]
-                    W[j, setting] = _moved(old, noisy, step, l1, l2, lower, upper)
+                    W[j, setting] = _moved(
+                        old, noisy, step, l1, l2, lower, upper
+                    )
                     W[n + p, setting] = j
                     move[setting] = W[j, setting] - old
                 moved_apart(A, chosen[u], move, tiles[tile + u, p : n + p])
@@ -235,19 +250,27 @@ class Run(driver.Run):
 
     def set_up(self, settings: BatchedSettings) -> None:
         """Lay settings side by side where A is sparse and they are not few."""
-        self.width = 64 if self.problem.is_sparse and len(settings.step) > 3 else 1
+        self.width = (
+            64 if self.problem.is_sparse and len(settings.step) > 3 else 1
+        )
         self.step_draws = self.problem.p
         self.share = share(self.problem.smoothness)  # C_j / C, shape (p,)
 
-    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
+    def setting_constants(
+        self, settings: BatchedSettings
+    ) -> tuple[np.ndarray, ...]:
         """Step, clip; noise scales: of a value, within the rule, on the score.
 
         The scales of a value and within the rule are those for a share of 1.
         """
         M = self.problem.smoothness
         rule = self.options.rule
-        scale = settings.noise_scale(mean_sensitivity(settings.clip, self.problem.n))
-        on_score = scale * steepest(self.problem, rule) / float(np.sqrt(M.sum()))
+        scale = settings.noise_scale(
+            mean_sensitivity(settings.clip, self.problem.n)
+        )
+        on_score = (
+            scale * steepest(self.problem, rule) / float(np.sqrt(M.sum()))
+        )
         nothing = np.zeros_like(scale)
         if is_inside(self.options, settings.calibration):
             return settings.step, settings.clip, scale, scale, nothing

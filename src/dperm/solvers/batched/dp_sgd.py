@@ -34,8 +34,12 @@ from dperm.solvers.options import at_least
 
 SPARSE = True
 _TILE = 256  # settings of a tile, at most
-_TILE_SIZE = 1 << 17  # weights of a tile, about, so that they stay in the cache
-RECORDWISE = True  # a step reads a record or a few, and has one size for all weights
+_TILE_SIZE = (
+    1 << 17
+)  # weights of a tile, about, so that they stay in the cache
+RECORDWISE = (
+    True  # a step reads a record or a few, and has one size for all weights
+)
 DEFAULT = {"passes": 5, "step": 0.01, "clip": 1}  # without tuning
 GRID = {"passes": [5], "step": [0.0001, 0.001, 0.01, 0.1], "clip": [0.5, 1]}
 
@@ -105,7 +109,9 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
                 margins(rows[i], offset[i], W, pull[b])
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
                 for setting in range(settings):
-                    slope = clamp(derivative(pull[b, setting]), clip[setting] * bound)
+                    slope = clamp(
+                        derivative(pull[b, setting]), clip[setting] * bound
+                    )
                     pull[b, setting] = step[setting] * slope
             for j in range(p):
                 w = W[j]
@@ -118,15 +124,23 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
                 previous_pull = pull[0]
                 for setting in range(settings):
                     forward = fused(
-                        -z, jump[setting], fused(-x, previous_pull[setting], w[setting])
+                        -z,
+                        jump[setting],
+                        fused(-x, previous_pull[setting], w[setting]),
                     )
                     w[setting] = prox(
-                        forward, threshold[setting], shrink[setting], lower, upper
+                        forward,
+                        threshold[setting],
+                        shrink[setting],
+                        lower,
+                        upper,
                     )
 
 
 @njit(**KERNEL)
-def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
+def _single_steps(
+    A, batches, noise, offset, norms, shape, psi, constants, tiles
+):
     """``_steps`` of tiles of one setting each and batches of one, to the same bits.
 
     Coordinates take the place of settings in vectors.
@@ -147,7 +161,9 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
             x = rows[i]
             z = noise[k]
             bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
-            pull = step * clamp(derivative(margin(x, offset[i], w)), clip * bound)
+            pull = step * clamp(
+                derivative(margin(x, offset[i], w)), clip * bound
+            )
             for j in range(p):
                 forward = fused(-z[j], jump, fused(-x[j], pull, w[j]))
                 w[j] = prox(forward, threshold, shrink, lower, upper)
@@ -174,7 +190,9 @@ def margins(x, offset, W, out):
 
 
 @njit(**KERNEL)
-def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
+def _sparse_steps(
+    A, batches, noise, offset, norms, shape, psi, constants, tiles
+):
     """``_steps`` on CSR rows; noise is (p, steps).
 
     A coordinate is brought up to date when a record touches it, and at the end.
@@ -192,7 +210,9 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
         clip = setting_constants[1]
         shrink = setting_constants[4]
         plain = lower == -np.inf and upper == np.inf
-        plain = plain and ((shrink == 1.0) | (shrink == 0.0)).all()  # 0: idle settings
+        plain = (
+            plain and ((shrink == 1.0) | (shrink == 0.0)).all()
+        )  # 0: idle settings
         done[:] = 0
         for k in range(steps):
             for b in range(size):
@@ -217,17 +237,23 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                         pulls[setting] += x * w[setting]
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
                 for setting in range(settings):
-                    slope = clamp(derivative(pulls[setting]), clip[setting] * bound)
+                    slope = clamp(
+                        derivative(pulls[setting]), clip[setting] * bound
+                    )
                     pulls[setting] = step[setting] * slope
             for b in range(size):
-                for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
+                for e in range(
+                    starts[batches[k, b]], starts[batches[k, b] + 1]
+                ):
                     x = stored[e]
                     w = W[columns[e]]
                     previous_pull = pull[b]
                     for setting in range(settings):
                         w[setting] -= x * previous_pull[setting]
             for b in range(size):
-                for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
+                for e in range(
+                    starts[batches[k, b]], starts[batches[k, b] + 1]
+                ):
                     j = columns[e]
                     if done[j] == k:
                         _walk(
@@ -279,7 +305,9 @@ def _walk(plain, w, noise, constants, lower, upper):
         a = noise[k]
         for setting in range(w.shape[0]):
             x = w[setting] - a * jump[setting]
-            w[setting] = prox(x, threshold[setting], shrink[setting], lower, upper)
+            w[setting] = prox(
+                x, threshold[setting], shrink[setting], lower, upper
+            )
 
 
 class Run(driver.Run):
@@ -297,7 +325,9 @@ class Run(driver.Run):
         if len(settings.step) <= self.few and self.batch == 1:
             self.kernel = _single_steps
             self.width = 1
-        if self.problem.is_sparse:  # coordinates walk on for a multiple of four steps
+        if (
+            self.problem.is_sparse
+        ):  # coordinates walk on for a multiple of four steps
             self.kernel = _sparse_steps
             self.width = 64
             self.draws = self.step_draws * max(
@@ -310,11 +340,15 @@ class Run(driver.Run):
         size: int = self.options.batch
         return size
 
-    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
+    def setting_constants(
+        self, settings: BatchedSettings
+    ) -> tuple[np.ndarray, ...]:
         """Step / b, clip, step times noise scale, threshold, shrinkage."""
         step = settings.step / self.problem.global_smoothness
         b = self.batch
-        jump = step * (settings.noise_scale(sum_sensitivity(settings.clip)) / b)
+        jump = step * (
+            settings.noise_scale(sum_sensitivity(settings.clip)) / b
+        )
         psi = prox_constants(self.problem.penalty, step)
         return step / b, settings.clip, jump, *psi
 
@@ -326,7 +360,10 @@ class Run(driver.Run):
         if size == 1:
             batches = rng.integers(0, problem.n, (count, 1))
         else:
-            drawn = [rng.choice(problem.n, size, replace=False) for _ in range(count)]
+            drawn = [
+                rng.choice(problem.n, size, replace=False)
+                for _ in range(count)
+            ]
             batches = np.stack(drawn)
         noise = self.noise((count, problem.p))
         if problem.is_sparse:

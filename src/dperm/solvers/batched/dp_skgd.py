@@ -109,7 +109,9 @@ class SketchLaw:
         self.options = options
         self.nice = options.sampling == "nice"
         if self.nice and options.size > problem.p:
-            raise ValueError(f"options.size: found {options.size}, p = {problem.p}")
+            raise ValueError(
+                f"options.size: found {options.size}, p = {problem.p}"
+            )
         self.sets = [] if self.nice else partition(problem, options)
 
     @property
@@ -123,7 +125,9 @@ class SketchLaw:
         p = self.problem.p
         factors = np.ones(self.problem.p)
         if self.nice:
-            factors[:] = min(self.options.size, lift(self.problem, np.arange(p)))
+            factors[:] = min(
+                self.options.size, lift(self.problem, np.arange(p))
+            )
         for members in self.sets:
             factors[members] = lift(self.problem, members)
         return factors * self.problem.smoothness
@@ -133,13 +137,17 @@ class SketchLaw:
         """Probability of each block, shape (b,)."""
         if self.options.probabilities == "uniform":
             return np.full(len(self.sets), 1.0 / len(self.sets))
-        tops = np.array([self.smoothness[members].max() for members in self.sets])
+        tops = np.array(
+            [self.smoothness[members].max() for members in self.sets]
+        )
         return tops / tops.sum()
 
     @property
     def probability(self) -> np.ndarray:
         """p_j = Prob(j in S), shape (p,)."""
-        probabilities = np.full(self.problem.p, self.options.size / self.problem.p)
+        probabilities = np.full(
+            self.problem.p, self.options.size / self.problem.p
+        )
         for s, members in enumerate(self.sets):
             probabilities[members] = self.q[s]
         return probabilities
@@ -153,17 +161,23 @@ class SketchLaw:
             return self.problem.p / len(self.sets)
         return float(self.q @ [len(members) for members in self.sets])
 
-    def draw(self, rng: Generator, count: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    def draw(
+        self, rng: Generator, count: int
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
         """The next ``count`` sets, as places in a list, and the list; sets increase."""
         p = self.problem.p
         size = self.options.size
         if self.nice:
             drawn = [rng.choice(p, size, replace=False) for _ in range(count)]
-            distinct = np.unique(np.sort(drawn, axis=1), axis=0, return_inverse=True)
+            distinct = np.unique(
+                np.sort(drawn, axis=1), axis=0, return_inverse=True
+            )
             return distinct[1].ravel(), [*distinct[0]]
         if self.options.probabilities == "uniform":
             return rng.integers(0, len(self.sets), count), self.sets
-        places = np.searchsorted(np.cumsum(self.q), rng.random(count), side="right")
+        places = np.searchsorted(
+            np.cumsum(self.q), rng.random(count), side="right"
+        )
         return np.minimum(places, len(self.sets) - 1), self.sets
 
 
@@ -182,7 +196,9 @@ def partition(problem: Problem, options: Options) -> list[np.ndarray]:
     p = problem.p
     count = options.blocks or problem.p
     if count > p:
-        raise ValueError(f"options.blocks: expected at most p = {p}, found {count}")
+        raise ValueError(
+            f"options.blocks: expected at most p = {p}, found {count}"
+        )
     order = np.argsort(problem.smoothness, kind="stable")
     if options.partition == "random":
         order = np.random.default_rng(options.seed).permutation(p)
@@ -288,7 +304,9 @@ def _steps(
                 old = W[j, 0]
                 released = gradient[u] + scale * share[s] * noise[used]
                 shrink = 1.0 / (1.0 + gamma * l2)
-                new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+                new = prox(
+                    old - gamma * released, gamma * l1, shrink, lower, upper
+                )
                 W[j, 0] = new
                 moves[u] = new - old
                 used += 1

@@ -22,7 +22,12 @@ import numpy as np
 from dperm.numerics.compiled import KERNEL, clamp, fused
 from dperm.numerics.kernels import njit
 from dperm.privacy.accountants import PUBLISHED
-from dperm.privacy.events import GLOBAL_SMOOTHNESS, Gaussian, Ledger, SampledGaussian
+from dperm.privacy.events import (
+    GLOBAL_SMOOTHNESS,
+    Gaussian,
+    Ledger,
+    SampledGaussian,
+)
 from dperm.problems.losses import derivative
 from dperm.problems.penalties import prox
 from dperm.problems.problem import Problem
@@ -31,7 +36,9 @@ from dperm.solvers.batched.dp_sgd import margin, margins
 from dperm.solvers.options import positive
 
 _SLOPES = 256  # derivatives of the loss that are computed at once
-RECORDWISE = True  # a step reads a record or a few, and has one size for all weights
+RECORDWISE = (
+    True  # a step reads a record or a few, and has one size for all weights
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,9 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
     rows = A[0]
     n, p = shape
     settings = tiles.shape[2]
-    size = max(1, _SLOPES // settings)  # records whose slopes are computed at once
+    size = max(
+        1, _SLOPES // settings
+    )  # records whose slopes are computed at once
     pull = np.empty((size, settings))
     for t in range(tiles.shape[0]):
         step = constants[t, 0]
@@ -135,7 +144,9 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
 
 
 @njit(**KERNEL)
-def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
+def _single_steps(
+    A, batches, noise, offset, norms, shape, psi, constants, tiles
+):
     """``_steps`` of tiles of one setting each, to the same bits.
 
     The slopes at the snapshot, which no step changes, are computed for many steps at
@@ -174,7 +185,9 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                 pull = step * clamp(change, clip * bound)
                 for j in range(p):
                     released = fused(x[j], pull, fused(z[j], jump, mu[j]))
-                    W[j] = prox(W[j] - released, threshold, shrink, lower, upper)
+                    W[j] = prox(
+                        W[j] - released, threshold, shrink, lower, upper
+                    )
                     sums[j] += W[j]
 
 
@@ -206,18 +219,26 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
             margins(x, offset[i], snapshot, then)
             for setting in range(settings):
                 change = derivative(now[setting]) - derivative(then[setting])
-                now[setting] = step[setting] * clamp(change, clip[setting] * bound)
+                now[setting] = step[setting] * clamp(
+                    change, clip[setting] * bound
+                )
             for j in range(p):
                 w = W[j]
                 z = noise[k, j]
                 total = sums[j]
                 for setting in range(settings):
                     released = fused(
-                        x[j], now[setting], fused(z, jump[setting], mu[j, setting])
+                        x[j],
+                        now[setting],
+                        fused(z, jump[setting], mu[j, setting]),
                     )
                     forward = w[setting] - released
                     w[setting] = prox(
-                        forward, threshold[setting], shrink[setting], lower, upper
+                        forward,
+                        threshold[setting],
+                        shrink[setting],
+                        lower,
+                        upper,
                     )
                     total[setting] += w[setting]
 
@@ -238,7 +259,9 @@ class Run(dp_sgd.Run):
         self.epoch = epoch(self.problem, self.options)
         self.kernel = _single_steps if self.width == 1 else _steps
 
-    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
+    def setting_constants(
+        self, settings: BatchedSettings
+    ) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""
         step = settings.step / self.problem.global_smoothness
         n = self.problem.n

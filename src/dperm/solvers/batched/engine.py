@@ -14,9 +14,15 @@ from dperm.privacy.noise import streams
 from dperm.problems.problem import Problem
 from dperm.solvers.batched import BatchedSettings
 
-DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a setting
-BLOCK_BYTES = 1 << 26  # of per-setting memory, for settings that run at the same time
-SPARSE_BYTES = 1 << 30  # for sparse A, whose entries are read once for all settings
+DIVERGED = (
+    10.0  # an objective this many times F(0) at a checkpoint ends a setting
+)
+BLOCK_BYTES = (
+    1 << 26
+)  # of per-setting memory, for settings that run at the same time
+SPARSE_BYTES = (
+    1 << 30
+)  # for sparse A, whose entries are read once for all settings
 
 
 @dataclass

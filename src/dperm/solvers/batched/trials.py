@@ -35,7 +35,11 @@ Point = Mapping[str, float]  # the values of ``POINT``
 
 
 def noise(
-    problem: Problem, module: ModuleType, options: Any, passes: float, calibration: str
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    passes: float,
+    calibration: str,
 ) -> Calibration:
     """The least noise with which the passes cost at most the problem's target.
 
@@ -47,7 +51,9 @@ def noise(
 
     def ledger(noise: float) -> Ledger:
         """The releases at a noise multiplier, with what is taken as public."""
-        releases: Ledger = module.ledger(problem, count, noise, options, calibration)
+        releases: Ledger = module.ledger(
+            problem, count, noise, options, calibration
+        )
         return releases.assuming(*problem.given)
 
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
@@ -78,7 +84,9 @@ class Trials:
     problem: Problem
     module: ModuleType  #: of the solver
     options: Any  #: the solver's
-    calibration: str  #: name of a calibration, such as ``published`` or ``tight``
+    calibration: (
+        str  #: name of a calibration, such as ``published`` or ``tight``
+    )
 
     @cached_property
     def noise(self) -> Callable[[float], Calibration]:
@@ -88,7 +96,10 @@ class Trials:
         return cache(lambda passes: noise(*arguments, passes, calibration))
 
     def best(
-        self, points: Iterable[Point], seeds: Sequence[int], count: int = KEPT_POINTS
+        self,
+        points: Iterable[Point],
+        seeds: Sequence[int],
+        count: int = KEPT_POINTS,
     ) -> list[dict[str, float]]:
         """The ``count`` points of a grid of least mean objective over the seeds.
 
@@ -101,12 +112,16 @@ class Trials:
         for passes, rows in table.groupby("passes"):
             step = rows["step"].to_numpy()
             clip = rows["clip"].to_numpy()
-            ended = self._ended(batched(step, clip, self.noise(passes)), passes, seeds)
+            ended = self._ended(
+                batched(step, clip, self.noise(passes)), passes, seeds
+            )
             table.loc[rows.index, "mean"] = ended.mean(axis=0)
         table = table[np.isfinite(table["mean"])].sort_values(["mean", *POINT])
         if table.empty:
             name = self.problem.name
-            raise DivergedError(f"problem {name}: every setting of the grid diverged")
+            raise DivergedError(
+                f"problem {name}: every setting of the grid diverged"
+            )
         settings: list[dict[str, float]] = (
             table[[*POINT]].head(count).to_dict("records")
         )
@@ -132,7 +147,9 @@ class Trials:
         seeds = seeds_of(seed, tuning_seeds + later)
         best = self.best(points, seeds[:tuning_seeds])[0]
         return TunedRuns(
-            best, self.noise(best["passes"]), self.fresh(best, seeds[tuning_seeds:])
+            best,
+            self.noise(best["passes"]),
+            self.fresh(best, seeds[tuning_seeds:]),
         )
 
     def refined(
@@ -148,7 +165,9 @@ class Trials:
         seeds, because the best of hundreds on one seed is best partly by chance.
         ``finer`` holds factors for the best step and clip.
         """
-        near = self.best(self.best(coarse, [seed]), seeds_of(seed, counts[0]))[0]
+        near = self.best(self.best(coarse, [seed]), seeds_of(seed, counts[0]))[
+            0
+        ]
         around = [
             near | {key: near[key] * factors[key] for key in factors}
             for factors in finer
@@ -162,4 +181,6 @@ class Trials:
         count = self.module.steps(self.problem, passes, self.options)
         arguments = (self.module, self.options, self.problem, side, [count])
         ends = [run_batched(*arguments, int(seed))[-1] for seed in seeds]
-        return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
+        return np.array(
+            [np.where(end.diverged, np.inf, end.objective) for end in ends]
+        )

@@ -17,7 +17,9 @@ def by_entries(A: Any) -> Any:
     if sparse.issparse(A) or not A.all():
         return sparse.csc_array(A)
     n, p = A.shape
-    index_type = np.int32 if n * p < 2**31 else np.int64  # scipy wants one for both
+    index_type = (
+        np.int32 if n * p < 2**31 else np.int64
+    )  # scipy wants one for both
     rows = np.tile(np.arange(n, dtype=index_type), p)
     starts = np.arange(p + 1, dtype=index_type) * n
     return sparse.csc_array((A.ravel(order="F"), rows, starts), shape=A.shape)
@@ -31,7 +33,9 @@ def clip_entries(matrix: Any, bound: float) -> Any:
     )
 
 
-def clip_problem(problem: Problem, entry_bound: float, label_bound: float) -> Problem:
+def clip_problem(
+    problem: Problem, entry_bound: float, label_bound: float
+) -> Problem:
     """The problem on clipped data, as the private methods see it."""
     matrix = clip_entries(by_entries(problem.A), entry_bound)
     offset = np.clip(problem.offset, -label_bound, label_bound)

@@ -43,7 +43,9 @@ class Columns:
     @cached_property
     def square_norms(self) -> np.ndarray:
         """||a_j||^2 of each column, shape (p,)."""
-        return np.asarray(self.matrix.multiply(self.matrix).sum(axis=0)).ravel()
+        return np.asarray(
+            self.matrix.multiply(self.matrix).sum(axis=0)
+        ).ravel()
 
     def entries(self, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows and values of the non-zeros of column j."""
@@ -57,7 +59,9 @@ class Columns:
         _products(*self.arrays, u, products)
         return products
 
-    def add(self, columns: np.ndarray, coefficients: np.ndarray, v: np.ndarray) -> None:
+    def add(
+        self, columns: np.ndarray, coefficients: np.ndarray, v: np.ndarray
+    ) -> None:
         """Add sum_k coefficients[k] a_{columns[k]} to v, in place."""
         _add(*self.arrays, columns, coefficients, v)
 

@@ -23,14 +23,20 @@ def shares(problem: Problem, nodes: int) -> Iterator[Share]:
     matrix = sparse.csc_array(problem.A)
     matrix.sort_indices()
     starts = edges(problem.p, nodes)
-    for low, high in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+    for low, high in zip(
+        starts[:-1].tolist(), starts[1:].tolist(), strict=True
+    ):
         yield Share(matrix[:, low:high].copy(), problem.offset, low)
 
 
 def written(share: Share, path: Path) -> Path:
     """Write a node's share to a file that its worker can read."""
     matrix = share.matrix
-    arrays = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    arrays = {
+        "data": matrix.data,
+        "indices": matrix.indices,
+        "indptr": matrix.indptr,
+    }
     np.savez(path, **arrays, offset=share.offset, first=share.first)
     return path.resolve()
 
@@ -65,13 +71,18 @@ class Local:
     Raises ValueError if the offsets differ: the parts are not those of one problem.
     """
 
-    def __init__(self, shares: Iterable[Share], public: Public, seeds: Sequence[int]):
+    def __init__(
+        self, shares: Iterable[Share], public: Public, seeds: Sequence[int]
+    ):
         self.nodes = [
-            Node(share, public, seed) for share, seed in zip(shares, seeds, strict=True)
+            Node(share, public, seed)
+            for share, seed in zip(shares, seeds, strict=True)
         ]
         offset = self.nodes[0].offset
         if not all(np.array_equal(node.offset, offset) for node in self.nodes):
-            raise ValueError("parts: expected the offset of one problem in all of them")
+            raise ValueError(
+                "parts: expected the offset of one problem in all of them"
+            )
 
     def exchange(self, content: bytes) -> Iterator[bytes]:
         """Each node answers in turn, when its answer is requested."""
@@ -111,7 +122,9 @@ class Dask:
         import dask
 
         top = dask.config.get("temporary-directory", None)
-        self.folder = tempfile.TemporaryDirectory(prefix="dperm-parts-", dir=top)
+        self.folder = tempfile.TemporaryDirectory(
+            prefix="dperm-parts-", dir=top
+        )
         self.cluster, self.client = _connected(len(seeds))
         workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
         futures = []
@@ -158,7 +171,10 @@ def _connected(nodes: int) -> tuple[Any, Any]:
     if address:
         return None, Client(address)
     cluster = LocalCluster(
-        n_workers=nodes, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=nodes,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
     )
     return cluster, Client(cluster)
 

@@ -132,10 +132,15 @@ class Node:
     def slopes(self, q: np.ndarray) -> np.ndarray:
         """Table V: phi'(n J^T q + offset) for every loss, estimates clipped; (n,)."""
         public = self.public
-        sketch = shared_sketch(public.n, public.sketch_length, public.sketch_seed)
+        sketch = shared_sketch(
+            public.n, public.sketch_length, public.sketch_seed
+        )
         estimates = public.n * sketch.predictions(q)
         np.clip(
-            estimates, -public.prediction_bound, public.prediction_bound, out=estimates
+            estimates,
+            -public.prediction_bound,
+            public.prediction_bound,
+            out=estimates,
         )
         return public.loss.derivatives(estimates + self.offset)
 
@@ -146,10 +151,14 @@ class Node:
     def sketched_without_noise(self, j: int) -> np.ndarray:
         """J a_j; never leaves the node. Shape (m,)."""
         public = self.public
-        sketch = shared_sketch(public.n, public.sketch_length, public.sketch_seed)
+        sketch = shared_sketch(
+            public.n, public.sketch_length, public.sketch_seed
+        )
         return sketch.feature(*self.columns.entries(j))
 
     def _sketched(self, j: int) -> np.ndarray:
         """Equation 16: J a_j + noise; shape (m,)."""
         noise = gaussian(self.streams.sampling, self.public.sketch_length)
-        return self.sketched_without_noise(j) + self.public.sketch_scale * noise
+        return (
+            self.sketched_without_noise(j) + self.public.sketch_scale * noise
+        )

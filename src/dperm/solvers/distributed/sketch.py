@@ -24,7 +24,9 @@ class Sketch:
 
     def __init__(self, n: int, m: int, seed: int):
         if not 1 <= m <= n:
-            raise ValueError(f"sketch length: expected 1 to n = {n}, found {m}")
+            raise ValueError(
+                f"sketch length: expected 1 to n = {n}, found {m}"
+            )
         self.n = n
         self.m = m
         self.seed = seed

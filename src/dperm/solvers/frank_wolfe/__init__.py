@@ -42,7 +42,9 @@ class Noise:
 
     ledger: Ledger
     index_scale: float = 0.0  #: of the Laplace noise of a score
-    sketch_scale: float = 0.0  #: of the Gaussian noise of a sketched feature's entries
+    sketch_scale: float = (
+        0.0  #: of the Gaussian noise of a sketched feature's entries
+    )
     #: by a sound accountant, or an upper bound of that; infinity without noise
     true_epsilon: float = math.inf
     #: {"radius", "gradient"}; a score is the radius times a partial derivative, or the
@@ -52,7 +54,9 @@ class Noise:
 
 def silent(count: int, scores: str = "radius") -> Noise:
     """No noise: ``count`` steps without privacy."""
-    return Noise(Ledger((NonPrivate(count, "a step", "without noise"),)), scores=scores)
+    return Noise(
+        Ledger((NonPrivate(count, "a step", "without noise"),)), scores=scores
+    )
 
 
 def require_calibration(calibration: str) -> None:

@@ -32,7 +32,13 @@ from dperm.solvers.frank_wolfe import (
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate, iterate
 from dperm.solvers.options import at_least, one_of, positive
 
-SAMPLINGS = ("elementary", "uniform_serial", "tau_nice", "distributed", "importance")
+SAMPLINGS = (
+    "elementary",
+    "uniform_serial",
+    "tau_nice",
+    "distributed",
+    "importance",
+)
 CONSTRAINTS = ("box", "ball")
 VERTICES = ("one", "published", "feasible")
 
@@ -48,7 +54,9 @@ class Options:
     #: coordinates per draw (per node for ``distributed``); all if there are fewer
     tau: int = 1
     nodes: int = 1  #: K: blocks of equal size, as far as p allows
-    constraint: str = "ball"  #: {"box", "ball"}; [-r, r]^p or the l1 ball of radius r
+    constraint: str = (
+        "ball"  #: {"box", "ball"}; [-r, r]^p or the l1 ball of radius r
+    )
     radius: float = 1.0  #: r
     #: {"one", "published", "feasible"}; on the ball: the best atom of S; or the best of
     #: each node's part of S, summed as published (||x||_1 up to K r), or averaged
@@ -63,7 +71,9 @@ class Options:
         at_least(self, 1, "tau", "nodes")
         positive(self, "radius")
         if self.p_min is not None and not 0 < self.p_min <= 1:
-            raise ValueError(f"options.p_min: expected in (0, 1], found {self.p_min}")
+            raise ValueError(
+                f"options.p_min: expected in (0, 1], found {self.p_min}"
+            )
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
@@ -121,7 +131,9 @@ def probabilities(options: Options, columns: Columns) -> np.ndarray:
     return np.repeat(np.minimum(options.tau, sizes) / sizes, sizes)
 
 
-def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarray]:
+def sampler(
+    options: Options, columns: Columns
+) -> Callable[[Streams], np.ndarray]:
     """A function that draws S from the sampling stream, as increasing indices."""
     p = columns.p
     tau = options.tau
@@ -132,7 +144,9 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
         """``tau`` blocks of a range, in order, each set equally likely."""
         if tau >= high - low:
             return everything[low:high]
-        return low + np.sort(rng.choice(high - low, tau, replace=False, shuffle=False))
+        return low + np.sort(
+            rng.choice(high - low, tau, replace=False, shuffle=False)
+        )
 
     def drawn(streams: Streams) -> np.ndarray:
         """The blocks of the next step."""
@@ -149,7 +163,9 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
             )
             return np.array([min(place, p - 1)])
         node_edges = itertools.pairwise(edges(p, options.nodes))
-        return np.concatenate([some(rng, low, high) for low, high in node_edges])
+        return np.concatenate(
+            [some(rng, low, high) for low, high in node_edges]
+        )
 
     return drawn
 
@@ -225,7 +241,10 @@ class Run(FrankWolfe):
         return self.chosen[-1]
 
     def _gradient(self, sampled: np.ndarray) -> np.ndarray:
-        if isinstance(self.iterate, GradientIterate) or len(sampled) == self.problem.p:
+        if (
+            isinstance(self.iterate, GradientIterate)
+            or len(sampled) == self.problem.p
+        ):
             return self.iterate.gradient()[sampled]
         columns = Columns(self.iterate.columns.matrix[:, sampled])
         return (

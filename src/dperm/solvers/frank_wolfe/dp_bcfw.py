@@ -38,7 +38,10 @@ from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
     ledger_of,
     printed,
 )
-from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz, valid_lipschitz
+from dperm.solvers.frank_wolfe.dp_fw import (
+    published_lipschitz,
+    valid_lipschitz,
+)
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
@@ -83,7 +86,8 @@ def noise(
         return printed(*goal, valid_lipschitz(problem, options), scores)
     noise_scales = printed(*goal, published_lipschitz(problem), scores)
     return replace(
-        noise_scales, ledger=noise_scales.ledger.assuming(*problem.given, GRADIENT)
+        noise_scales,
+        ledger=noise_scales.ledger.assuming(*problem.given, GRADIENT),
     )
 
 
@@ -145,7 +149,9 @@ class Run(FrankWolfe):
 
     def _step(self) -> Iterator[np.ndarray]:
         """Yield each node's signed index, with its sketched feature if that is new."""
-        latest = self.chosen[-1] if self.chosen else np.empty(0, dtype=np.int64)
+        latest = (
+            self.chosen[-1] if self.chosen else np.empty(0, dtype=np.int64)
+        )
         content = Message(latest, self.q).pack()
         answers = []
         sizes = []
@@ -170,4 +176,6 @@ class Run(FrankWolfe):
             vertex = math.copysign(self.vertex, -signed)
             self.x[abs(signed) - 1] += gamma * vertex
             self.q += (gamma * vertex / self.n) * self.features[abs(signed)]
-        self.chosen.append(np.array([int(answer.indices[0]) for answer in answers]))
+        self.chosen.append(
+            np.array([int(answer.indices[0]) for answer in answers])
+        )

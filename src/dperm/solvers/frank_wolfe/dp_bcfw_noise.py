@@ -110,7 +110,9 @@ def releases(p: int, count: int, options: Options) -> tuple[int, int]:
 
 
 def _events(
-    moved: tuple[float, float], scales: tuple[float, float], counts: tuple[int, int]
+    moved: tuple[float, float],
+    scales: tuple[float, float],
+    counts: tuple[int, int],
 ) -> tuple[NoisyMax, Gaussian]:
     """Everything that leaves the nodes: selections and sketched features."""
     unit = "l2 norm of a sketched feature"
@@ -132,7 +134,11 @@ def _proportion(
 
 
 def ledger_of(
-    problem: Problem, count: int, noise_multiplier: float, options: Options, scores: str
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    scores: str,
 ) -> Ledger:
     """Both kinds of release, with noise by the budget's split."""
     moved = sensitivities(problem, options, scores)
@@ -143,12 +149,18 @@ def ledger_of(
 
 
 def least(
-    problem: Problem, count: int, options: Options, epsilon: float, delta: float
+    problem: Problem,
+    count: int,
+    options: Options,
+    epsilon: float,
+    delta: float,
 ) -> Noise:
     """The least noise with which the whole run is (epsilon, delta)-private."""
     moved = sensitivities(problem, options)
     counts = releases(problem.p, count, options)
-    index, sketch, true = _least_multipliers(*counts, options.share, epsilon, delta)
+    index, sketch, true = _least_multipliers(
+        *counts, options.share, epsilon, delta
+    )
     scales = (index * moved[0], sketch * moved[1])
     ledger = Ledger(_events(moved, scales, counts), given=problem.given)
     return Noise(ledger, *scales, true)
@@ -170,7 +182,11 @@ def _least_multipliers(
             2 * math.sqrt(2 * epsilon) + 1,
         )
         true = share * epsilon + gaussian_epsilon(mu, delta)
-        return 2 * selections / (share * epsilon), math.sqrt(features) / mu, true
+        return (
+            2 * selections / (share * epsilon),
+            math.sqrt(features) / mu,
+            true,
+        )
     counts = (selections, features)
 
     def of(multiplier: float) -> Ledger:
@@ -180,7 +196,9 @@ def _least_multipliers(
 
     with np.errstate(over="ignore"):  # tilted masses may become infinite
         noise = calibrate(of, epsilon, delta, TIGHT)
-    return *_proportion(noise.noise_multiplier, counts, share), noise.true_epsilon
+    return *_proportion(
+        noise.noise_multiplier, counts, share
+    ), noise.true_epsilon
 
 
 def equation17(
@@ -219,12 +237,16 @@ def printed(
     sketch = equation17(n, leading, K * count, sketch_epsilon, delta)
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
-    ledger = Ledger(_events(moved, (index, sketch), counts), given=problem.given)
+    ledger = Ledger(
+        _events(moved, (index, sketch), counts), given=problem.given
+    )
     # the least epsilon of a sound accountant; a bound where it is uselessly large
     selection, feature = ledger.events
     assert isinstance(selection, NoisyMax)
     bound = selection.count * selection.pure + _gaussian_part(feature, delta)
-    lower_bound = true_epsilon(ledger, delta) if bound < MAX_EXACT_EPSILON else bound
+    lower_bound = (
+        true_epsilon(ledger, delta) if bound < MAX_EXACT_EPSILON else bound
+    )
     return Noise(ledger, index, sketch, lower_bound, scores)
 
 
@@ -246,7 +268,9 @@ def epsilons_apart(noise: Noise, delta: float) -> tuple[float, float]:
     return index, _gaussian_part(feature, delta)
 
 
-def sent_epsilon(noise: Noise, sent: int, delta: float, part: float = 1.0) -> float:
+def sent_epsilon(
+    noise: Noise, sent: int, delta: float, part: float = 1.0
+) -> float:
     """Least epsilon of a run that sends so many sketched features, by their noise.
 
     An attacker adds up, over the features sent, what each shows of a record's change

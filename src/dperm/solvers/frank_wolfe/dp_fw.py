@@ -70,7 +70,9 @@ def valid_lipschitz(problem: Problem, options: Any) -> float:
     R is the largest ||x||_1, the options' ``reach``.
     """
     bounds = (options.entry_bound, options.label_bound)
-    return record_bound(problem.loss, *bounds, options.entry_bound * options.reach)
+    return record_bound(
+        problem.loss, *bounds, options.entry_bound * options.reach
+    )
 
 
 def published_lipschitz(problem: Problem) -> float:
@@ -150,7 +152,9 @@ class Run(FrankWolfe):
             problem = clip_problem(problem, *bounds)
         else:  # nothing else reads the design
             bound = options.label_bound
-            problem = replace(problem, offset=problem.offset.clip(-bound, bound))
+            problem = replace(
+                problem, offset=problem.offset.clip(-bound, bound)
+            )
         self.iterate = iterate(problem, columns)
         super().__init__(self.iterate.x)
         self.streams = streams
@@ -162,13 +166,17 @@ class Run(FrankWolfe):
         gamma = step_size(len(self.chosen), 1.0)
         scores = self.vertex * self.iterate.gradient()
         j, sign = signed_noisy_max(scores, self.scale, self.streams.noise)
-        self.iterate.combine(gamma, np.array([j]), np.array([-sign * self.vertex]))
+        self.iterate.combine(
+            gamma, np.array([j]), np.array([-sign * self.vertex])
+        )
         self.chosen.append(np.array([sign * (j + 1)]))
         yield self.chosen[-1]
 
 
 PURE_EPSILON = 2.0  # of a selection; from here adding costs at most 1/3 more
-MAX_EXACT_EPSILON = 100.0  # epsilon beyond which the exact value is not computed
+MAX_EXACT_EPSILON = (
+    100.0  # epsilon beyond which the exact value is not computed
+)
 _UNIT = "a vertex's inner product with the gradient"
 _SOURCE = "Talwar, Thakurta and Zhang 2015, Algorithm 2"
 

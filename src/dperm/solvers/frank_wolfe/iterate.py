@@ -44,11 +44,13 @@ class Iterate:
 
     def gradient(self) -> np.ndarray:
         """The gradient of f at x, recomputed; shape (p,)."""
-        return self.columns.products(self.problem.derivatives(self.margins)) / (
-            self.problem.n
-        )
+        return self.columns.products(
+            self.problem.derivatives(self.margins)
+        ) / (self.problem.n)
 
-    def combine(self, gamma: float, columns: np.ndarray, vertex: np.ndarray) -> None:
+    def combine(
+        self, gamma: float, columns: np.ndarray, vertex: np.ndarray
+    ) -> None:
         """Set x to (1 - gamma) x + gamma s, where s has ``vertex`` at ``columns``.
 
         A column that is named twice counts twice.
@@ -69,7 +71,9 @@ class GradientIterate(Iterate):
     def __init__(self, problem: Problem, columns: Columns | None = None):
         super().__init__(problem, columns)
         if not problem.loss.quadratic:
-            raise ValueError(f"loss {problem.loss.name}: its gradient is not linear")
+            raise ValueError(
+                f"loss {problem.loss.name}: its gradient is not linear"
+            )
         self._constant = super().gradient()  # A^T offset / n
         self._linear = np.zeros(problem.p)  # A^T A x / n
         self._known: dict[int, np.ndarray] = {}
@@ -79,17 +83,23 @@ class GradientIterate(Iterate):
         """The gradient of f at x, shape (p,)."""
         return self._linear + self._constant
 
-    def combine(self, gamma: float, columns: np.ndarray, vertex: np.ndarray) -> None:
+    def combine(
+        self, gamma: float, columns: np.ndarray, vertex: np.ndarray
+    ) -> None:
         """As for an iterate; also updates the gradient."""
         super().combine(gamma, columns, vertex)
         self._linear *= 1.0 - gamma
-        for j, coefficient in zip(columns.tolist(), vertex.tolist(), strict=True):
+        for j, coefficient in zip(
+            columns.tolist(), vertex.tolist(), strict=True
+        ):
             # A^T a_j, from the cache if possible
             if j not in self._known:
                 if len(self._known) >= self._room:
                     del self._known[next(iter(self._known))]
                 self._known[j] = self.columns.gram(j)
-            self._linear += (gamma * coefficient / self.problem.n) * self._known[j]
+            self._linear += (
+                gamma * coefficient / self.problem.n
+            ) * self._known[j]
 
 
 def iterate(problem: Problem, columns: Columns | None = None) -> Iterate:

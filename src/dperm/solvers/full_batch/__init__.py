@@ -29,9 +29,13 @@ from dperm.solvers.exact_noise import Exact
 from dperm.solvers.full_batch.scaled import Scaled
 from dperm.solvers.full_batch.secret import Secret, in_rounds, isometric
 
-MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
+MOST_SQUARE = (
+    512  # features up to which a p x p matrix is released or inverted
+)
 
-Steps = Generator[Secret, np.ndarray, None]  # yields secrets, receives releases
+Steps = Generator[
+    Secret, np.ndarray, None
+]  # yields secrets, receives releases
 
 
 class Fit(ABC):
@@ -76,9 +80,13 @@ class Fit(ABC):
         release = None
         noise: Any = self.exact or self.normal
         while True:
-            with np.errstate(all="ignore"):  # no warning may depend on the records
+            with np.errstate(
+                all="ignore"
+            ):  # no warning may depend on the records
                 try:
-                    secret = next(steps) if release is None else steps.send(release)
+                    secret = (
+                        next(steps) if release is None else steps.send(release)
+                    )
                 except StopIteration:
                     return
                 release = secret.released(events, noise)
@@ -101,5 +109,6 @@ def too_wide(scaled: Scaled) -> str:
     if scaled.p <= MOST_SQUARE:
         return ""
     return (
-        f"it handles a {scaled.p} x {scaled.p} matrix: {MOST_SQUARE} features at most"
+        f"it handles a {scaled.p} x {scaled.p} matrix: "
+        f"{MOST_SQUARE} features at most"
     )

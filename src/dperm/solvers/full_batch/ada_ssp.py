@@ -47,13 +47,17 @@ class Options:
         positive(self, "radius", "label")
 
 
-def sensitivities(scaled: Scaled, options: Options) -> tuple[float, float, float]:
+def sensitivities(
+    scaled: Scaled, options: Options
+) -> tuple[float, float, float]:
     """Sensitivities of eigenvalue, matrix and vector; labels over their scale."""
     R = options.radius * scaled.radius
     return R**2, float(np.sqrt(2)) * R**2, 2 * R * options.label
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """Three Gaussian releases, each with sqrt(3) times the noise of one alone."""
     units = (
         "R^2, the replace-one change of the smallest eigenvalue",
@@ -63,7 +67,9 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     scale = float(np.sqrt(3)) * noise_multiplier
     events = tuple(
         Gaussian(moved, moved * scale, 1, unit, _SOURCE)
-        for moved, unit in zip(sensitivities(scaled, options), units, strict=True)
+        for moved, unit in zip(
+            sensitivities(scaled, options), units, strict=True
+        )
     )
     return Ledger(events, given=scaled.given)
 

@@ -32,7 +32,9 @@ from dperm.solvers.options import at_least, positive, share
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
 EDGES = 2.0 ** (-0.5 * np.arange(6, -1, -1))  # fractions of the largest clip
-_SOURCE = "Andrew et al. 2021; Varshney et al. 2022, with replace-one constants"
+_SOURCE = (
+    "Andrew et al. 2021; Varshney et al. 2022, with replace-one constants"
+)
 #: Values that a search tries, in their product; ``Options`` has the default.
 GRID = {"steps": [3, 10], "quantile": [0.3, 0.6], "step": [0.3, 1]}
 
@@ -55,7 +57,9 @@ class Options:
         share(self, "quantile", "share", "sizes")
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """The matrix; a histogram and a gradient per step."""
     T = options.steps
     rest = 1 - options.share
@@ -102,7 +106,9 @@ class Run(Fit):
             self.u = minimised(scaled, metric, q, scaled.n, self.u)
 
 
-def clips(histogram: np.ndarray, edges: np.ndarray, least: float) -> np.ndarray:
+def clips(
+    histogram: np.ndarray, edges: np.ndarray, least: float
+) -> np.ndarray:
     """The first edge of each run with ``least`` records below, or the last; (L,).
 
     Histograms (k + 1, L) count what is below the first of k edges, between them, and

@@ -28,7 +28,11 @@ from dperm.solvers.full_batch.secret import Secret
 from dperm.solvers.options import at_least, positive
 
 #: Values that a search tries, in their product; ``Options`` has the default.
-DEFAULT = {"steps": 30, "step": 0.3, "clip": 0.5}  # least excess over data sets
+DEFAULT = {
+    "steps": 30,
+    "step": 0.3,
+    "clip": 0.5,
+}  # least excess over data sets
 GRID = {"steps": [10, 30], "step": [0.3, 1], "clip": [0.5, 1]}
 
 
@@ -64,7 +68,9 @@ def threshold(scaled: Scaled, clip: float) -> float:
     return clip * slope * scaled.radius
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """T Gaussian releases, each with sqrt(T) times the noise of one alone."""
     moved = 2 * threshold(scaled, options.clip)
     event = Gaussian(

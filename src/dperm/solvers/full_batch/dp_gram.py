@@ -26,7 +26,11 @@ from dperm.solvers.full_batch.scaled import Scaled
 from dperm.solvers.options import at_least, positive, share
 
 #: Values that a search tries, in their product; ``Options`` has the default.
-DEFAULT = {"steps": 10, "clip": 0.5, "step": 0.3}  # least excess over data sets
+DEFAULT = {
+    "steps": 10,
+    "clip": 0.5,
+    "step": 0.3,
+}  # least excess over data sets
 GRID = {"steps": [3, 10], "clip": [0.2, 0.5], "step": [0.3, 1]}
 
 
@@ -51,16 +55,22 @@ def refuses(options: Options, scaled: Scaled) -> str:
     return too_wide(scaled)
 
 
-def scales(scaled: Scaled, options: Options) -> tuple[float, float, float, float]:
+def scales(
+    scaled: Scaled, options: Options
+) -> tuple[float, float, float, float]:
     """Sensitivity of the matrix and of a gradient, and noise of each per multiplier."""
     matrix = float(np.sqrt(2)) * (options.radius * scaled.radius) ** 2
     gradient = 2 * threshold(scaled, options.clip)
     matrix_scale = matrix / float(np.sqrt(options.share))
-    gradient_scale = gradient * float(np.sqrt(options.steps / (1 - options.share)))
+    gradient_scale = gradient * float(
+        np.sqrt(options.steps / (1 - options.share))
+    )
     return matrix, gradient, matrix_scale, gradient_scale
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """The matrix, and T gradients."""
     matrix, gradient, matrix_scale, gradient_scale = scales(scaled, options)
     source = "Tang et al. 2023, with replace-one constants"
@@ -83,7 +93,9 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     return Ledger(events, given=scaled.given)
 
 
-def metric_of(scaled: Scaled, ledger: Ledger, Q: np.ndarray, step: float) -> np.ndarray:
+def metric_of(
+    scaled: Scaled, ledger: Ledger, Q: np.ndarray, step: float
+) -> np.ndarray:
     """The Hessian's bound by noisy matrices Q, over a step size; shape (L, p, p).
 
     Q is the first release; its eigenvalues are floored at the edge of its noise.

@@ -24,7 +24,11 @@ from dperm.solvers.full_batch.scaled import Scaled
 __all__ = ["Options", "Run", "batch", "ledger", "refuses"]
 
 #: Values that a search tries, in their product; ``Options`` has the default.
-DEFAULT = {"steps": 60, "step": 0.1, "clip": 0.5}  # least excess over data sets
+DEFAULT = {
+    "steps": 60,
+    "step": 0.1,
+    "clip": 0.5,
+}  # least excess over data sets
 GRID = {"steps": [20, 60], "step": [0.1, 0.3], "clip": [0.5, 1]}
 
 
@@ -34,12 +38,16 @@ class Options(dp_gd.Options):
 
     steps: int = 60  #: T
     step: float = 1.0
-    share: float = 0.1  #: b / n, rounded to a whole number of records, one at least
+    share: float = (
+        0.1  #: b / n, rounded to a whole number of records, one at least
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.share <= 1:
-            raise ValueError(f"options.share: expected in (0, 1], found {self.share}")
+            raise ValueError(
+                f"options.share: expected in (0, 1], found {self.share}"
+            )
 
 
 def batch(scaled: Scaled, options: Options) -> int:
@@ -47,7 +55,9 @@ def batch(scaled: Scaled, options: Options) -> int:
     return max(1, round(options.share * scaled.n))
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """T Gaussian releases, each on a random batch."""
     moved = 2 * threshold(scaled, options.clip)
     event = SampledGaussian(

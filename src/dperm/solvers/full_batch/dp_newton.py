@@ -58,7 +58,9 @@ def refuses(options: Options, scaled: Scaled) -> str:
     return too_wide(scaled)
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """Three Gaussian releases per step; the direction is in units of Delta."""
     R = options.radius * scaled.radius
     rest = 1 - options.share
@@ -72,7 +74,9 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     events = tuple(
         Gaussian(
             sensitivity=moved,
-            scale=moved * noise_multiplier * float(np.sqrt(options.steps / part)),
+            scale=moved
+            * noise_multiplier
+            * float(np.sqrt(options.steps / part)),
             count=options.steps,
             unit=unit,
             source=_SOURCE,
@@ -96,9 +100,15 @@ class Run(Fit):
         for _ in range(options.steps):
             g = yield scaled.clipped_gradient_sum(self.u, R)
             trace = yield scaled.curvature_sum(self.u, R)
-            mean = np.maximum(trace[0] / n, 0.0) / R**2  # in units of R, as published
+            mean = (
+                np.maximum(trace[0] / n, 0.0) / R**2
+            )  # in units of R, as published
             balance = R**2 * (mean / (n**2 * rho)) ** (1 / 3)
             damping = options.damping * np.clip(balance, R**2 / n, R**2 * n)
             slope = g / n + scaled.l2 * self.u
-            direction = yield scaled.newton_direction(self.u, slope, damping, R)
-            self.u = self.u - scaled.newton_change(slope, damping, R) * direction
+            direction = yield scaled.newton_direction(
+                self.u, slope, damping, R
+            )
+            self.u = (
+                self.u - scaled.newton_change(slope, damping, R) * direction
+            )

@@ -53,7 +53,9 @@ def chosen(scaled: Scaled, options: Options) -> tuple[int, float]:
     return k, threshold(scaled, options.clip) * float(np.sqrt(k / scaled.p))
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """The features, then T Gaussian releases."""
     (k, C) = chosen(scaled, options)
     T = options.steps

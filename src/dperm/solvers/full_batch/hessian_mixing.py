@@ -46,7 +46,9 @@ class Options:
     """Steps, rows, clips and shares of the squared budget."""
 
     steps: int = 3  #: T
-    rows: float = 6.0  #: k as a multiple of p, or of log(20 T / delta) if that is more
+    rows: float = (
+        6.0  #: k as a multiple of p, or of log(20 T / delta) if that is more
+    )
     clip: float = 1.0  #: C as in DP-GD
     radius: float = 1.0  #: R as a multiple of sqrt(p)
     share: float = 0.5  #: for the sketches
@@ -58,7 +60,9 @@ class Options:
         share(self, "share", "eigenvalue")
 
 
-def known(scaled: Scaled, R: float, eigenvalue: np.ndarray, event: Event) -> np.ndarray:
+def known(
+    scaled: Scaled, R: float, eigenvalue: np.ndarray, event: Event
+) -> np.ndarray:
     """Lower bound on the shared records' smallest eigenvalue, shape (L,).
 
     It fails with probability at most ``DELTA_SHARE`` delta.
@@ -67,7 +71,9 @@ def known(scaled: Scaled, R: float, eigenvalue: np.ndarray, event: Event) -> np.
     return np.maximum(eigenvalue[0] - margin, 0.0)
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """The smallest eigenvalue, T sketches and T gradients."""
     R = options.radius * scaled.radius
     T = options.steps
@@ -75,7 +81,8 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     eigenvalue_share = options.share * options.eigenvalue
     # above p rows, so that the sketch is regular
     k = max(
-        int(options.rows * max(scaled.p, np.log(20 * T / scaled.delta))), scaled.p + 2
+        int(options.rows * max(scaled.p, np.log(20 * T / scaled.delta))),
+        scaled.p + 2,
     )
     eigenvalue = Gaussian(
         R**2,
@@ -88,7 +95,10 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         sensitivity=R,
         # the loss of kT rows has deviation s^2 sqrt(kT), like mu of a Gaussian release
         scale=R
-        * float((noise * np.sqrt(k * T / (options.share - eigenvalue_share))) ** 0.5),
+        * float(
+            (noise * np.sqrt(k * T / (options.share - eigenvalue_share)))
+            ** 0.5
+        ),
         count=T,
         unit="R, the bound on a record; the scale is the root of the least covariance",
         source=_SOURCE,

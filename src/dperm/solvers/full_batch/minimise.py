@@ -153,7 +153,10 @@ def _proximal(
     That of a smooth penalty counts too (Chambolle and Pock 2016, Algorithm 5).
     """
     curvature = scaled.n * float(scaled.l2.min()) if scaled.is_smooth else 0.0
-    L = records.kept(("top", radius), lambda: _top(scaled, records, radius)) + ridge
+    L = (
+        records.kept(("top", radius), lambda: _top(scaled, records, radius))
+        + ridge
+    )
     root = np.sqrt((ridge + curvature) / (L + curvature))
     momentum = (1 - root) / (1 + root)
     step = 1.0 / L
@@ -191,5 +194,7 @@ def _top(scaled: PublicView, records: Records, radius: float) -> float:
     else:
         return scaled.loss.curvature * scaled.n * radius**2
     last_index = len(moments) - 1
-    top = float(linalg.eigvalsh(moments, subset_by_index=[last_index, last_index])[0])
+    top = float(
+        linalg.eigvalsh(moments, subset_by_index=[last_index, last_index])[0]
+    )
     return 1.0001 * scaled.loss.curvature * top

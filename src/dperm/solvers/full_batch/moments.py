@@ -49,7 +49,8 @@ def refuses(options: Options, scaled: Scaled) -> str:
     """Refuse losses other than squares, which moments do not determine."""
     if not scaled.loss.quadratic:
         return (
-            f"loss {scaled.loss.name}: second moments determine no other than squares"
+            f"loss {scaled.loss.name}: second moments determine no other "
+            "than squares"
         )
     return too_wide(scaled)
 
@@ -59,7 +60,9 @@ def bound(scaled: Scaled, options: Options) -> float:
     return options.radius * float(np.sqrt(scaled.p + 1))
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """One Gaussian release."""
     moved = float(np.sqrt(2)) * bound(scaled, options) ** 2
     event = Gaussian(
@@ -107,9 +110,9 @@ def floored(Q: np.ndarray, floor: float) -> np.ndarray:
     Without a positive floor a penalised quadratic may be unbounded below.
     """
     eigenvalues, vectors = np.linalg.eigh(Q)
-    return (vectors * np.maximum(eigenvalues, floor)[:, None, :]) @ vectors.swapaxes(
-        -1, -2
-    )
+    return (
+        vectors * np.maximum(eigenvalues, floor)[:, None, :]
+    ) @ vectors.swapaxes(-1, -2)
 
 
 def minimised(
@@ -122,7 +125,9 @@ def minimised(
     """
     if scaled.is_smooth:
         hessian = Q + records * np.diag(scaled.l2[:, 0])
-        minimiser: np.ndarray = np.linalg.solve(hessian, q.T[:, :, None])[:, :, 0].T
+        minimiser: np.ndarray = np.linalg.solve(hessian, q.T[:, :, None])[
+            :, :, 0
+        ].T
         return minimiser
     L = np.linalg.norm(Q, ord=2, axis=(1, 2))[None, :]
     y = u

@@ -39,7 +39,9 @@ class Options:
     """Bound on a record, ridge, and treatment of minima."""
 
     radius: float = 1.0  #: R as a multiple of sqrt(p)
-    curvature: float = 0.45  #: K = R^2 / Lambda as a multiple of the target epsilon
+    curvature: float = (
+        0.45  #: K = R^2 / Lambda as a multiple of the target epsilon
+    )
     minima: str = "exact"  #: {"exact", "approximate"}
     tolerance: float = 1e-9  #: tau / Lambda
     digits: float = 1e-4  #: mu of the release that hides the error
@@ -57,7 +59,9 @@ def refuses(options: Options, scaled: Scaled) -> str:
             "which are those of the logistic loss; least squares has none at all"
         )
     if scaled.p > MAX_NONSMOOTH_FEATURES and not scaled.is_smooth:
-        return f"{scaled.p} features: exact minima with an L1 norm take too long"
+        return (
+            f"{scaled.p} features: exact minima with an L1 norm take too long"
+        )
     if scaled.p > MAX_HESSIAN_FEATURES:
         return (
             f"its minima need a {scaled.p} x {scaled.p} matrix: "
@@ -80,7 +84,9 @@ def constants(scaled: Scaled, options: Options) -> tuple[float, float, float]:
     )
 
 
-def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(
+    scaled: Scaled, noise_multiplier: float, options: Options
+) -> Ledger:
     """The tilted minimum, and the noise that hides its error if it is approximate."""
     R, Lambda, _ = constants(scaled, options)
     tilt = PerturbedObjective(
@@ -95,7 +101,9 @@ def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         return Ledger((tilt,), given=(*scaled.given, EXACT_MINIMA))
     digits = Gaussian(
         sensitivity=2 * options.tolerance,
-        scale=2 * options.tolerance / options.digits if noise_multiplier else 0.0,
+        scale=2 * options.tolerance / options.digits
+        if noise_multiplier
+        else 0.0,
         count=1,
         unit="2 tau / Lambda, the shift of the distance to the minimum",
         source="Iyengar et al. 2019, approximate minima perturbation",
@@ -114,4 +122,6 @@ class Run(Fit):
         off = options.tolerance if options.minima == "approximate" else 0.0
         tolerance = options.tolerance * Lambda
         scaled.hold_clipped(R)
-        self.u = yield scaled.tilted_minimum(R, ridge, tolerance, R**2 / Lambda, off)
+        self.u = yield scaled.tilted_minimum(
+            R, ridge, tolerance, R**2 / Lambda, off
+        )

@@ -164,7 +164,9 @@ class Scaled(PublicView):
             hessian = records.hessian(u[:, run], R) / self.n
             hessian += np.diag(self.l2[:, 0] + damping[run])
             direction[:, run] = np.linalg.solve(hessian, slope[:, run])
-        return secret.noisy(direction / self.newton_change(slope, damping, R), 1.0)
+        return secret.noisy(
+            direction / self.newton_change(slope, damping, R), 1.0
+        )
 
     def second_moments(self, R: float) -> Secret:
         """Sum of x x^T over records clipped to R; symmetric, (p, p).
@@ -220,7 +222,12 @@ class Scaled(PublicView):
         return secret.noisy(records.kept(("x y", R, Y), products), 2 * R * Y)
 
     def tilted_minimum(
-        self, R: float, ridge: float, tolerance: float, curvature: float, off: float
+        self,
+        R: float,
+        ridge: float,
+        tolerance: float,
+        curvature: float,
+        off: float,
     ) -> Secret:
         """Minimiser on records clipped to R, with a ridge and a random linear term.
 
@@ -229,7 +236,9 @@ class Scaled(PublicView):
         """
 
         def minimiser(b: np.ndarray) -> np.ndarray:
-            return minimise.minimise(self, self._behind(), R, ridge, b, tolerance)
+            return minimise.minimise(
+                self, self._behind(), R, ridge, b, tolerance
+            )
 
         return secret.tilted(minimiser, self.p, R, curvature, off)
 
@@ -242,10 +251,14 @@ class Scaled(PublicView):
         each by at most 2, so that replacing one moves a score by at most 2.
         """
         records = self._behind()
-        relevances = records.kept("relevance", lambda: relevance(records, self.real))
+        relevances = records.kept(
+            "relevance", lambda: relevance(records, self.real)
+        )
         return secret.largest(relevances, 2.0, k)
 
-    def chosen_gradient_sum(self, u: np.ndarray, C: float, chosen: Any) -> Secret:
+    def chosen_gradient_sum(
+        self, u: np.ndarray, C: float, chosen: Any
+    ) -> Secret:
         """Sum of gradients in each run's chosen features, clipped to C; (k, L)."""
         gradients = np.empty(chosen.shape)
         for run, columns in enumerate(chosen.T):

@@ -17,7 +17,9 @@ from dperm.privacy.noise import STREAMS, gaussian, gumbel
 from dperm.solvers.exact_noise import Exact
 
 ROUNDING = 1e-9  # relative excess of a sensitivity over the ledger's
-Normal = Callable[..., np.ndarray]  # Gaussian noise of a scale and size, (k, L)
+Normal = Callable[
+    ..., np.ndarray
+]  # Gaussian noise of a scale and size, (k, L)
 
 
 class UndeclaredError(ValueError):
@@ -57,7 +59,9 @@ class Secret:
         self.__release = release
         self.__then = then
 
-    def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
+    def released(
+        self, events: Iterator[Event], normal: Normal | Exact
+    ) -> np.ndarray:
         """The value as the next event hides it, (k, L) or (L, k, k).
 
         Raises UndeclaredError if there is no further event, if it is of another kind or
@@ -65,7 +69,9 @@ class Secret:
         """
         event = next(events, None)
         if type(event) is not self.event_type:
-            expected = "no more" if event is None else f"a {type(event).__name__}"
+            expected = (
+                "no more" if event is None else f"a {type(event).__name__}"
+            )
             raise UndeclaredError(
                 f"the run makes a release of kind {self.event_type.__name__}, "
                 "its ledger: "
@@ -124,25 +130,33 @@ def noisy(
     return Secret(SampledGaussian, {**needs, "sampling_rate": rate}, release)
 
 
-def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) -> Secret:
+def sketched(
+    moments: np.ndarray, reach: float, rows: int, known: np.ndarray
+) -> Secret:
     """Moments (p, p), released as the mean of y y^T of rows y ~ N(0, moments + ridge).
 
     ``reach`` is R, the bound on a record; ``known`` (L,) is a lower bound on the
     smallest eigenvalue of two data sets' shared moments.
     """
-    from dperm.privacy.mechanisms.sketch import GaussianSketch  # most fits need none
+    from dperm.privacy.mechanisms.sketch import (
+        GaussianSketch,
+    )  # most fits need none
 
     def release(event: GaussianSketch, normal: Normal) -> np.ndarray:
         eigenvalues, vectors = np.linalg.eigh(moments)
         added = np.maximum(event.scale**2 - known, 0.0)
-        sizes = np.sqrt(np.maximum(eigenvalues, 0.0) + added[:, None])  # (L, p)
+        sizes = np.sqrt(
+            np.maximum(eigenvalues, 0.0) + added[:, None]
+        )  # (L, p)
         p = len(eigenvalues)
         drawn = normal(1.0, rows * p).T.reshape(-1, rows, p)
         mixed = (drawn * sizes[:, None, :]) @ vectors.T
         second_moments: np.ndarray = mixed.swapaxes(-1, -2) @ mixed / rows
         return second_moments
 
-    return Secret(GaussianSketch, {"sensitivity": reach, "rows": rows}, release)
+    return Secret(
+        GaussianSketch, {"sensitivity": reach, "rows": rows}, release
+    )
 
 
 def tilted(

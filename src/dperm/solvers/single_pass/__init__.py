@@ -79,7 +79,9 @@ class Stream(ABC):
 
     def __post_init__(self) -> None:
         arguments = (self.setup, self.n)
-        noises = [self.noise_of(*arguments, to, self.options) for to in self.targets]
+        noises = [
+            self.noise_of(*arguments, to, self.options) for to in self.targets
+        ]
         self.scales = np.array([noise.scales for noise in noises])
         self.x = np.zeros((len(self.targets), self.setup.d))
 

@@ -29,7 +29,10 @@ def least_multiplier(
 ) -> float:
     """Least noise over sensitivity under the calibration's accountant."""
     return calibrate(
-        lambda noise: gaussian_releases(noise, count), epsilon, delta, calibration
+        lambda noise: gaussian_releases(noise, count),
+        epsilon,
+        delta,
+        calibration,
     ).noise_multiplier
 
 
@@ -53,7 +56,10 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
 
     start = 0.5 * math.log1p(math.log(1 / delta) / rho)
     minimum = scipy.optimize.minimize_scalar(
-        bound, bounds=(start - 6, start + 6), method="bounded", options={"xatol": 1e-10}
+        bound,
+        bounds=(start - 6, start + 6),
+        method="bounded",
+        options={"xatol": 1e-10},
     )
     return max(float(minimum.fun), 0.0)
 

@@ -62,7 +62,9 @@ class StoredRecords(Stream):
         columns = zip(*self.records(self.n), strict=True)
         self._kept = [np.concatenate(arrays) for arrays in columns]
 
-    def gradient(self, W: np.ndarray, low: int = 0, count: int = 0) -> np.ndarray:
+    def gradient(
+        self, W: np.ndarray, low: int = 0, count: int = 0
+    ) -> np.ndarray:
         """Mean clipped gradients at W (L, d) over ``count`` records from ``low`` on.
 
         Over all records without a count.

@@ -122,7 +122,9 @@ def printed_sensitivity(setup: Setup, b: int) -> float:
     return 8 * setup.smoothness * setup.diameter / b
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
+def noise(
+    setup: Setup, n: int, target: Target, options: Options
+) -> TargetNoise:
     """Noise scale over sensitivity; batches are disjoint: a record is in one release.
 
     Each release has noise in units of its own dual-norm sensitivity.
@@ -189,7 +191,9 @@ class Run(Stream):
             before = self.points[depth - 1]
             gradient = self.sums(difference_sums, records, self.x, before)
         scale = self.noise_scale(t, depth, leaf)
-        drawn = generalised_gaussian(self.streams.noise, self.order, (1, self.setup.d))
+        drawn = generalised_gaussian(
+            self.streams.noise, self.order, (1, self.setup.d)
+        )
         gradient = gradient / count + scale[:, None] * drawn
         return gradient + self.estimates[depth - 1] if depth else gradient
 

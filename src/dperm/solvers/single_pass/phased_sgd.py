@@ -42,7 +42,11 @@ _OTHER = 2
 def step(setup: Setup, n: int, epsilon: float, delta: float) -> float:
     """Eta = (D/L) min(4/sqrt(n), epsilon/(2 sqrt(d log(1/delta)))), at most 2/beta."""
     private = epsilon / (2 * math.sqrt(setup.d * math.log(1 / delta)))
-    eta = setup.euclidean_diameter / setup.lipschitz * min(4 / math.sqrt(n), private)
+    eta = (
+        setup.euclidean_diameter
+        / setup.lipschitz
+        * min(4 / math.sqrt(n), private)
+    )
     return min(eta, 2 / setup.smoothness) if setup.smoothness else eta
 
 
@@ -59,7 +63,9 @@ def sensitivity(setup: Setup, eta: float) -> float:
     return 2 * setup.lipschitz * eta
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
+def noise(
+    setup: Setup, n: int, target: Target, options: Options
+) -> TargetNoise:
     """Noise scale over sensitivity: 2 sqrt(log(1/delta)) / epsilon, or the least.
 
     Each record is in one phase. Raises ValueError for p below 2, where Euclidean
@@ -90,7 +96,9 @@ class Run(Stream):
         etas = [step(setup, n, to.epsilon, to.delta) for to in self.targets]
         self.eta = np.array(etas)
         moves = np.array([sensitivity(setup, eta) for eta in self.eta])
-        self.deviation = self.scales[:, 0] * moves  # of phase 0, which is not run
+        self.deviation = (
+            self.scales[:, 0] * moves
+        )  # of phase 0, which is not run
         self.totals = np.zeros_like(self.x)  # of a phase's iterates
         self.shape = {2.0: _L2, math.inf: _BOX}.get(setup.p, _OTHER)
 
@@ -128,7 +136,9 @@ class Run(Stream):
 
 
 @njit(**KERNEL)
-def _steps(rows, labels, factors, bound, shape, p, radius, eta, start, x, sums):
+def _steps(
+    rows, labels, factors, bound, shape, p, radius, eta, start, x, sums
+):
     """Run projected SGD of a setting from record ``start``; return how many were read.
 
     Where the projection has no closed form, stop at the first point outside and return

@@ -21,7 +21,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from dperm.numerics.compiled import BLOCK, INLINE, KERNEL, clamp, dot, fused, lowest
+from dperm.numerics.compiled import (
+    BLOCK,
+    INLINE,
+    KERNEL,
+    clamp,
+    dot,
+    fused,
+    lowest,
+)
 from dperm.numerics.kernels import njit
 from dperm.privacy.accountants.tight import renyi_epsilon
 from dperm.privacy.accounting import true_epsilon
@@ -29,12 +37,20 @@ from dperm.privacy.events import Ledger, N
 from dperm.privacy.mechanisms.noisy_max import NoisyMax
 from dperm.privacy.noise import laplace_rows
 from dperm.problems.losses import slope
-from dperm.solvers.single_pass import Options, Stream, Target, TargetNoise, silent
+from dperm.solvers.single_pass import (
+    Options,
+    Stream,
+    Target,
+    TargetNoise,
+    silent,
+)
 from dperm.solvers.single_pass.gaussian_releases import concentrated_budget
 from dperm.solvers.single_pass.gradients import gradient_sums
 from dperm.solvers.single_pass.setup import Setup
 
-_BOUND_RATIO = 1.25  # ratio of Rényi epsilons below which true ones are compared
+_BOUND_RATIO = (
+    1.25  # ratio of Rényi epsilons below which true ones are compared
+)
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
 _UNIT = "<v, d_t>, the score of a centred vertex"
@@ -109,13 +125,17 @@ def energies(scores: Scores, at_first: float) -> tuple[float, float]:
     return batch, scores.own**2 * (1 - keep**scores.steps) / (1 - keep)
 
 
-def ledger(setup: Setup, n: int, scales: tuple[float, ...], delta: float) -> Ledger:
+def ledger(
+    setup: Setup, n: int, scales: tuple[float, ...], delta: float
+) -> Ledger:
     """The selections that the costliest record takes part in: of larger epsilon.
 
     It is a record of the first batch, or that of step 1. Energies do not decide: one
     costly selection has a smaller epsilon than many cheap ones of the same energy.
     """
-    return costlier(of_batch(setup, n, scales), of_own(setup, n, scales), delta)
+    return costlier(
+        of_batch(setup, n, scales), of_own(setup, n, scales), delta
+    )
 
 
 def of_batch(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
@@ -137,7 +157,11 @@ def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
     edges = np.unique(np.linspace(0, scores.steps, _BUCKETS + 1).astype(int))
     return [
         NoisyMax(
-            size * (1 - scores.eta) ** int(low), scale, int(high - low), _UNIT, _SOURCE
+            size * (1 - scores.eta) ** int(low),
+            scale,
+            int(high - low),
+            _UNIT,
+            _SOURCE,
         )
         for low, high in pairwise(edges)
     ]
@@ -152,7 +176,9 @@ def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
     return one if bounds[0] >= bounds[1] else other
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
+def noise(
+    setup: Setup, n: int, target: Target, options: Options
+) -> TargetNoise:
     """Laplace scales of step 0 and of the later steps.
 
     ``published``: 2 s_t sqrt(n log(1/delta)) / epsilon. ``tight``: one scale for all,
@@ -224,7 +250,14 @@ class Run(Stream):
         yield
         scale = np.ascontiguousarray(self.scales[:, 1])
         steps = setup.compiled(_steps)
-        moving = (scale, self.eta, setup.radius, self.x, self.d, self.vertex_index)
+        moving = (
+            scale,
+            self.eta,
+            setup.radius,
+            self.x,
+            self.d,
+            self.vertex_index,
+        )
         for low in range(half, self.n, size):
             batch = self.source.take(min(size, self.n - low))
             factors = self.source.factors(batch, setup.q)
@@ -314,7 +347,9 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
             for j in range(blocked, p):
                 d[j] = fused(pull, z[j], (1 - eta) * d[j])
             if best < np.inf:
-                vertex = _first(d, u, block, block + BLOCK, radius, b, best, vertex)
+                vertex = _first(
+                    d, u, block, block + BLOCK, radius, b, best, vertex
+                )
             vertex = _place(d, u, blocked, p, radius, b, best, vertex)
             factor *= 1 - eta
             x[vertex >> 1] += eta * radius * (1 - 2 * (vertex & 1)) / factor

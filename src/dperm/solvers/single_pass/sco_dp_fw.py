@@ -25,7 +25,9 @@ def iterations(n: int) -> int:
     return math.ceil(n ** (2 / 3))
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
+def noise(
+    setup: Setup, n: int, target: Target, options: Options
+) -> TargetNoise:
     """Laplace scale of the scores <v, gradient>.
 
     ``published``: L0 R sqrt(8 T log(1/delta)) / (n epsilon) with the l_1 norm R of the
@@ -42,7 +44,9 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise
         budget = concentrated_budget(target.epsilon, target.delta)
         scale = 4 * unit * math.sqrt(count / (2 * budget))
     moved = 2 * setup.lipschitz * setup.radius / n
-    return TargetNoise(Ledger((selections(moved, scale, count),), given=(N,)), (scale,))
+    return TargetNoise(
+        Ledger((selections(moved, scale, count),), given=(N,)), (scale,)
+    )
 
 
 class Run(StoredRecords):
@@ -56,8 +60,13 @@ class Run(StoredRecords):
         for t in range(iterations(self.n)):
             gradient = setup.radius * self.gradient(self.x)
             shape = (1, 2 * setup.d)
-            drawn = laplace_rows(self.streams.noise, self.streams.sampling, shape)[0]
-            scores = np.concatenate([gradient, -gradient], axis=1) + self.scale * drawn
+            drawn = laplace_rows(
+                self.streams.noise, self.streams.sampling, shape
+            )[0]
+            scores = (
+                np.concatenate([gradient, -gradient], axis=1)
+                + self.scale * drawn
+            )
             index = scores.argmin(axis=1)
             vertices = setup.vertices(
                 index % setup.d, np.where(index < setup.d, 1.0, -1.0)

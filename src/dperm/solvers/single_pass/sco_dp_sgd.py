@@ -18,7 +18,9 @@ from dperm.solvers.single_pass.gradients import StoredRecords
 from dperm.solvers.single_pass.setup import Setup
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
+def noise(
+    setup: Setup, n: int, target: Target, options: Options
+) -> TargetNoise:
     """Least noise over sensitivity of one release: each record is in one batch."""
     return gaussian_noise(target, 1)
 

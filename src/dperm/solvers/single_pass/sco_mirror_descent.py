@@ -26,7 +26,9 @@ def iterations(n: int) -> int:
     return math.ceil(math.sqrt(n))
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
+def noise(
+    setup: Setup, n: int, target: Target, options: Options
+) -> TargetNoise:
     """Least noise over sensitivity of T releases on the same records."""
     return gaussian_noise(target, iterations(n))
 
@@ -73,7 +75,9 @@ class _Power:
         self.a = 2.0 if setup.p > 2 else max(setup.p, low)
         self.ball = setup.ball
         self.dual = self.a / (self.a - 1)
-        self.reach = setup.radius * setup.d ** max(0.0, 1 / self.a - 1 / setup.p)
+        self.reach = setup.radius * setup.d ** max(
+            0.0, 1 / self.a - 1 / setup.p
+        )
         self.reach /= math.sqrt(self.a - 1)
 
     def point(self, dual: np.ndarray) -> np.ndarray:

@@ -107,7 +107,9 @@ class Signs(RecordSource):
         """
         away = np.atleast_2d(W) - self.optimum(setup)
         square = self.mean**2
-        spread = (1 - square) * (away**2).sum(axis=1) + square * away.sum(axis=1) ** 2
+        spread = (1 - square) * (away**2).sum(axis=1) + square * away.sum(
+            axis=1
+        ) ** 2
         return 0.5 * unit(self.d, setup.q) ** 2 * spread
 
 
@@ -130,7 +132,9 @@ class Coins(RecordSource):
         """The next records."""
         self.taken += count
         words_per_coin = 1 if self.single else -(-self.d // 2)
-        words = self._words.random_raw(count * words_per_coin).astype("<u8", copy=False)
+        words = self._words.random_raw(count * words_per_coin).astype(
+            "<u8", copy=False
+        )
         rows = np.zeros((count, self.d), dtype=np.int8)
         if self.single:
             _one(words, self._below, rows)
@@ -140,7 +144,11 @@ class Coins(RecordSource):
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
         """As for signs; 1 for records that show one column."""
-        return np.ones(len(batch.rows)) if self.single else super().factors(batch, q)
+        return (
+            np.ones(len(batch.rows))
+            if self.single
+            else super().factors(batch, q)
+        )
 
     def mean(self, q: float) -> np.ndarray:
         """Mean of record times label, records of unit l_q norm; shape (d,)."""
@@ -165,7 +173,9 @@ def hard(biased: str, d: int, seed: int, bias: float) -> Coins:
     if biased == "one of them":
         direction *= np.arange(d) == rng.integers(d)
     elif biased not in BIASED_COINS:
-        raise ValueError(f"biased: expected one of {BIASED_COINS}, found {biased!r}")
+        raise ValueError(
+            f"biased: expected one of {BIASED_COINS}, found {biased!r}"
+        )
     return Coins(bias * direction, seed, single=biased == "one a record")
 
 
