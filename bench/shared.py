@@ -17,9 +17,8 @@ from dperm.problems.problem import Problem, build
 from dperm.solvers.batched import BatchedSettings
 
 TURNS = 7
-ROUNDING = (
-    1e-12  # largest difference of weights, relative to the largest weight
-)
+# Largest difference of weights, relative to the largest weight
+ROUNDING = 1e-12
 SIZES = {  # the papers' problems: n, p, loss
     "electricity": (45312, 8, "logistic"),
     "california": (20640, 8, "least_squares"),

@@ -21,8 +21,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results"
 WORTH = HERE.parents[1] / "figures/worth.csv"
 PAPERS = {
-    name: paper_label(name)
-    for name in ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
+    name: paper_label(name) for name in ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
 }
 
 
@@ -54,9 +53,7 @@ class Numbers:
 
     def within(self, end: str) -> str:
         """What was measured, with its 95 % interval."""
-        low, high = (
-            self._number(end, column) for column in ("ci_low", "ci_high")
-        )
+        low, high = (self._number(end, column) for column in ("ci_low", "ci_high"))
         return f"{self.value(end)} [{low}, {high}]"
 
     def rests(self, end: str, *verdicts: str) -> str:
@@ -104,26 +101,16 @@ class Numbers:
         rows = pd.read_csv(WORTH).set_index(["paper", "method"])
         return " to ".join(map(shown, rows.loc[(paper, method), columns]))
 
-    def count(
-        self, paper: str | None = None, verdict: str | None = None
-    ) -> int:
+    def count(self, paper: str | None = None, verdict: str | None = None) -> int:
         """How many claims a paper has, or all have, with that verdict."""
-        rows = self.rows[
-            self.rows["paper"].isin(PAPERS if paper is None else [paper])
-        ]
-        return len(
-            rows if verdict is None else rows[rows["verdict"] == verdict]
-        )
+        rows = self.rows[self.rows["paper"].isin(PAPERS if paper is None else [paper])]
+        return len(rows if verdict is None else rows[rows["verdict"] == verdict])
 
 
 def shown(number: float) -> str:
     """Two digits, never in powers of ten."""
     text = f"{number:.2g}"
-    return (
-        text
-        if "e" not in text
-        else f"{float(text):,.10f}".rstrip("0").rstrip(".")
-    )
+    return text if "e" not in text else f"{float(text):,.10f}".rstrip("0").rstrip(".")
 
 
 def rendered(results: Path = RESULTS) -> str:

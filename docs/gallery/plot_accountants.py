@@ -36,9 +36,7 @@ def dp_sgd(passes):
 passes = [1, 2, 5, 10, 20]
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 for name, of in (("DP-CD", dp_cd), ("DP-SGD", dp_sgd)):
-    high = [
-        calibrate(of(k), 1.0, delta, "published").true_epsilon for k in passes
-    ]
+    high = [calibrate(of(k), 1.0, delta, "published").true_epsilon for k in passes]
     axes.plot(passes, high, "o-", label=name)
     print(name, [f"{bound:.2f}" for bound in high])
 axes.axhline(1.0, color="0.5")

@@ -30,13 +30,9 @@ print(Path("noisy_gd.py").read_text(encoding="utf-8").split('"""')[1])
 
 os.chdir(folder)
 load_diabetes(as_frame=True).frame.to_csv("diabetes.csv", index=False)
-command = (
-    "try diabetes.csv target=target solvers=[noisy_gd,dp_cd,dp_gd] epsilon=1"
-)
+command = "try diabetes.csv target=target solvers=[noisy_gd,dp_cd,dp_gd] epsilon=1"
 done = subprocess.run(
-    [sys.executable, "-m", "dperm", *command.split()],
-    capture_output=True,
-    text=True,
+    [sys.executable, "-m", "dperm", *command.split()], capture_output=True, text=True
 )
 print(done.stdout[-600:] or done.stderr)
 
@@ -48,6 +44,4 @@ table = pd.read_csv("results/try/diabetes/try.csv")
 default = table[table["tuning"] == "default"].set_index("algorithm")
 figure, axes = plt.subplots(figsize=(5.5, 2.6), layout="constrained")
 axes.barh(default.index, default["mean"])
-axes.set(
-    xlabel="excess at epsilon = 1, default settings (1: the best constant)"
-)
+axes.set(xlabel="excess at epsilon = 1, default settings (1: the best constant)")

@@ -33,9 +33,7 @@ claims = {"noise for 1/n": 1.0, "noise for 2/n": 2.0, "noise for 4/n": 4.0}
 proved = []
 for size in claims.values():
     function = lambda X, y, seed, size=size: mean(X, y, seed, size)  # noqa: E731
-    proved.append(
-        audit(function, PrivacyClaim(1.0, seconds=3), records, 0).epsilon
-    )
+    proved.append(audit(function, PrivacyClaim(1.0, seconds=3), records, 0).epsilon)
 figure, axes = plt.subplots(figsize=(5.5, 2.6), layout="constrained")
 axes.barh(list(claims), proved)
 axes.axvline(1.0, color="0.3", linestyle="--", label="claimed")

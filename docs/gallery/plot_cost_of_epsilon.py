@@ -35,9 +35,7 @@ def accuracy(epsilon, seed):
 epsilons = [0.1, 0.3, 1, 3, 10, 30]
 scores = np.array([[accuracy(e, seed) for seed in range(5)] for e in epsilons])
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
-axes.plot(
-    epsilons, scores.mean(axis=1), "o-", label="private, mean of five fits"
-)
+axes.plot(epsilons, scores.mean(axis=1), "o-", label="private, mean of five fits")
 axes.fill_between(epsilons, scores.min(axis=1), scores.max(axis=1), alpha=0.2)
 axes.axhline(accuracy(np.inf, 0), color="0.3", label="without noise")
 axes.axhline(max(np.mean(y_test), 1 - np.mean(y_test)), color="0.3", linestyle=":",

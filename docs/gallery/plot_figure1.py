@@ -25,18 +25,12 @@ size = (4 * len(panels), 3.6)
 figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
 style = styles.styles_of(data["algorithm"])
 for panel, panel_axes in zip(panels, axes.flat, strict=True):
-    for name, curve in data[data["panel"] == panel].groupby(
-        "algorithm", sort=False
-    ):
+    for name, curve in data[data["panel"] == panel].groupby("algorithm", sort=False):
         panel_axes.plot(
             curve["x"], curve["mean"], label=name, markersize=3, **style[name]
         )
-    panel_axes.set(
-        title=panel, yscale="log", xlabel="passes", ylabel="relative error"
-    )
+    panel_axes.set(title=panel, yscale="log", xlabel="passes", ylabel="relative error")
 lines = {
-    line.get_label(): line
-    for panel_axes in axes.flat
-    for line in panel_axes.lines
+    line.get_label(): line for panel_axes in axes.flat for line in panel_axes.lines
 }
 figure.legend(handles=lines.values(), loc="outside lower center", ncols=3)

@@ -17,9 +17,7 @@ delta = 1 / n**2
 def ledger(noise):
     """The releases of DP-CD (Mangold et al. 2022), in units of 2 C_j / n."""
     count = passes * features
-    event = Gaussian(
-        1.0, noise, count, "2 C_j / n", "Mangold et al. 2022, Theorem 3.1"
-    )
+    event = Gaussian(1.0, noise, count, "2 C_j / n", "Mangold et al. 2022, Theorem 3.1")
     return Ledger((event,), given=("n", "coordinate smoothness M_j"))
 
 
@@ -37,9 +35,7 @@ print(f"noise multiplier {noise:.2f}: epsilon {cost:.4f}")
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 for passes in (1, 10, 100):
     targets = [0.1, 0.3, 1.0, 3.0, 10.0]
-    needed = [
-        calibrate(ledger, e, delta, "tight").noise_multiplier for e in targets
-    ]
+    needed = [calibrate(ledger, e, delta, "tight").noise_multiplier for e in targets]
     axes.loglog(targets, needed, "o-", label=f"{passes * features} releases")
 axes.set(xlabel="epsilon", ylabel="noise multiplier")
 axes.legend()

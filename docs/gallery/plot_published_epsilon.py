@@ -40,9 +40,7 @@ for label, size, accountant in (
     ("added or removed, usual formula", 1.0, "published"),
     ("replaced, tight bound", 2.0, "tight"),
 ):
-    costs = [
-        epsilon(ledger(size, sigma), DELTA, accountant) for sigma in noise
-    ]
+    costs = [epsilon(ledger(size, sigma), DELTA, accountant) for sigma in noise]
     axes.plot(noise, costs, "o-", label=label)
 axes.set(xlabel="noise multiplier", ylabel="epsilon", yscale="log")
 axes.legend()

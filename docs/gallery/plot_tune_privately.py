@@ -17,9 +17,7 @@ X = rng.uniform(-1, 1, (20_000, 5))
 y = (X @ [2, -1, 0, 0, 1] + rng.logistic(size=20_000) > 0).astype(int)
 model = dperm.DPClassifier("dp_gd", bounds=(-1, 1), classes=(0, 1))
 penalties = [1e-4, 1e-3, 1e-2, 1e-1]
-search = dperm.PrivateSearch(
-    model, {"l2": penalties}, epsilon=1.0, random_state=0
-)
+search = dperm.PrivateSearch(model, {"l2": penalties}, epsilon=1.0, random_state=0)
 search.fit(X, y)
 print("chosen:", search.best_params_)
 print("the whole search:", search.epsilon_)
@@ -31,11 +29,7 @@ print("the whole search:", search.epsilon_)
 fixed = {
     penalty: [
         dperm.DPClassifier(
-            "dp_gd",
-            l2=penalty,
-            bounds=(-1, 1),
-            classes=(0, 1),
-            random_state=seed,
+            "dp_gd", l2=penalty, bounds=(-1, 1), classes=(0, 1), random_state=seed
         )
         .fit(X, y)
         .score(X, y)

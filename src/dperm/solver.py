@@ -40,9 +40,8 @@ from dperm.solvers.options import at_least, one_of, positive, share
 from dperm.solvers.records import Records
 from dperm.solvers.single_pass import Options, Stream, Target, TargetNoise
 
-IN_KEYS = (
-    "names"  # what one name imports is in the keys of solvers that use it
-)
+# What one name imports is in the keys of solvers that use it
+IN_KEYS = "names"
 
 __all__ = [
     "BatchedSettings",

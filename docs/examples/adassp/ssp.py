@@ -23,9 +23,7 @@ class Options:
 
 def refuses(options, scaled):
     """Only squares follow from second moments."""
-    return (
-        too_wide(scaled) if scaled.loss.quadratic else "it needs least squares"
-    )
+    return too_wide(scaled) if scaled.loss.quadratic else "it needs least squares"
 
 
 def ledger(scaled, noise_multiplier, options):
@@ -35,9 +33,7 @@ def ledger(scaled, noise_multiplier, options):
     events = []
     for name, moved in sums.items():
         scale = moved * np.sqrt(2) * noise_multiplier
-        events.append(
-            Gaussian(moved, scale, 1, f"change of the sum of {name}", "SSP")
-        )
+        events.append(Gaussian(moved, scale, 1, f"change of the sum of {name}", "SSP"))
     return Ledger(tuple(events), given=scaled.given)
 
 
@@ -50,6 +46,4 @@ class Run(Fit):
         Q = yield self.scaled.second_moments(R)
         q = yield self.scaled.label_products(R, self.options.label)
         Q = Q + np.eye(self.scaled.p)
-        self.u = np.linalg.solve(Q, self.scaled.label * q.T[..., None])[
-            ..., 0
-        ].T
+        self.u = np.linalg.solve(Q, self.scaled.label * q.T[..., None])[..., 0].T

@@ -28,14 +28,8 @@ class Run(Block):
 
     names = ("step", "clip", "scale", "weights")
 
-    def __init__(
-        self, problem, settings, streams, options, workers=1, total=0
-    ):
-        self.problem, self.noise, self.clip = (
-            problem,
-            streams.noise,
-            settings.clip,
-        )
+    def __init__(self, problem, settings, streams, options, workers=1, total=0):
+        self.problem, self.noise, self.clip = problem, streams.noise, settings.clip
         self.records = Records(problem)
         self.step = settings.step / problem.global_smoothness
         self.scale = settings.noise_scale(2.0 * settings.clip / problem.n)
@@ -46,8 +40,6 @@ class Run(Block):
         for _ in range(count):
             noise = gaussian(self.noise, self.problem.p)
             for k, w in enumerate(self.weights):
-                gradient = (
-                    self.records.gradient(w, self.clip[k]) / self.problem.n
-                )
+                gradient = self.records.gradient(w, self.clip[k]) / self.problem.n
                 v = w - self.step[k] * (gradient + self.scale[k] * noise)
                 w[:] = self.problem.penalty.prox(v, self.step[k])

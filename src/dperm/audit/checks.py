@@ -58,15 +58,13 @@ from dperm.privacy.noise import listening
 
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
-WEIGHTS_TOLERANCE = (
-    1e-4  # relative, of weights whose releases agree up to rounding
-)
+# Relative, of weights whose releases agree up to rounding
+WEIGHTS_TOLERANCE = 1e-4
 LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
 STREAM_WORDS = 4096  # of every stream, none of which may be in another one
 EXAMINED = 6  # pairs at which thresholds of selections are compared
-EXTREME_PAIRS = (
-    3  # pairs in each position that are run after extreme histories
-)
+# Pairs in each position that are run after extreme histories
+EXTREME_PAIRS = 3
 FITS = 2  # whole fits whose draws are compared
 READING_RUNS = 400  # runs that show how often the first step reads a record
 BESIDE = 40  # numbers of a run whose ranks are compared with one another

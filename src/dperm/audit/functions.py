@@ -49,9 +49,8 @@ GENERATORS = (
     "rng",
     "generator",
 )  # names of a third parameter that wants a generator
-PATIENCE = (
-    4.0  # times the CPU seconds of an audit, after which the clock ends it
-)
+# Times the CPU seconds of an audit, after which the clock ends it
+PATIENCE = 4.0
 
 
 class TimeUpError(Exception):

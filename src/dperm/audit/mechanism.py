@@ -30,9 +30,8 @@ Array = np.ndarray
 Record = tuple[Array, float]
 Seed = int | tuple[int, int, int]  # of a run, or of each of its streams
 
-INFLUENTIAL = (
-    1e3  # entries of a record that is far beyond every clipping threshold
-)
+# Entries of a record that is far beyond every clipping threshold
+INFLUENTIAL = 1e3
 DELTA = 1e-5
 LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
     "gaussian": stats.norm,

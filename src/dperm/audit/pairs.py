@@ -20,9 +20,8 @@ from dperm.audit.mechanism import (
     Record,
 )
 
-CLIPPED_SIZE = (
-    0.3  # size of a record that is clipped, but changes no bound on the data
-)
+# Size of a record that is clipped, but changes no bound on the data
+CLIPPED_SIZE = 0.3
 GAPS = (
     0.0,
     0.5,

@@ -29,9 +29,8 @@ from dperm.privacy.accountants.tight import gaussian_epsilon
 
 Statistic = Callable[[Array], Any]  # (m, k) outputs to (m,) numbers
 
-MAX_SLOPE_DRAWS = (
-    64  # numbers drawn in a run, beyond which slopes are not measured
-)
+# Numbers drawn in a run, beyond which slopes are not measured
+MAX_SLOPE_DRAWS = 64
 CHECKS = 12  # runs on fresh noise that an affine output must reproduce
 SLOPE_ERROR = 1e-7  # relative error of those
 ZERO = 1e-12  # relative size below which a slope is rounding
@@ -39,16 +38,13 @@ MOVED = 1e-6  # relative size of a move that is no rounding
 DIGITS = 9  # of a privacy loss: rounding tells the data sets
 SAMPLES = 20000  # outputs of either law at which the privacy loss is computed
 
-BELIEVED = (
-    0.02  # level of chances from which the event of many more runs is chosen
-)
+# Level of chances from which the event of many more runs is chosen
+BELIEVED = 0.02
 RANKING_LEVEL = 0.5  # level of bounds that only rank events
-RIDGE = (
-    1e-9  # of a covariance, relative: directions with next to no noise stay
-)
-RUNS_PER_OUTPUT = (
-    4  # runs for each different output, of which frequencies are compared
-)
+# Of a covariance, relative: directions with next to no noise stay
+RIDGE = 1e-9
+# Runs for each different output, of which frequencies are compared
+RUNS_PER_OUTPUT = 4
 MAX_SINGLE_OUTPUTS = 8  # most outputs of which single ones are tried
 EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
 HASTE = 4.0  # the same, divided by the runs it is chosen on: rare values overfit few

@@ -48,14 +48,12 @@ from dperm.solvers.single_pass.sources import Rows
 STEP = 1e-3  # of a setting
 CLIP = 0.05
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
-NUMBERS = (
-    64  # most numbers in a release of a Frank-Wolfe method besides its index
-)
+# Most numbers in a release of a Frank-Wolfe method besides its index
+NUMBERS = 64
 CAPPED = ("batch", "blocks", "size")  # options that are p at most
 RELEASES = methodcaller("releases")
-COMPANY = (
-    2000  # records that drive a minimiser far out, where one moves it most
-)
+# Records that drive a minimiser far out, where one moves it most
+COMPANY = 2000
 ANGLES = (
     0.5,
     0.7,
@@ -63,12 +61,10 @@ ANGLES = (
     1.1,
     1.3,
 )  # of a record from the axis across the others'
-DIAGONAL_SHARE = (
-    0.1  # part of a nearly opposite record that is along the diagonal
-)
-ALMOST = (
-    0.9  # nearly opposite records: far out between them neither slope is small
-)
+# Part of a nearly opposite record that is along the diagonal
+DIAGONAL_SHARE = 0.1
+# Nearly opposite records: far out between them neither slope is small
+ALMOST = 0.9
 WEAK = (  # penalties so weak that no weight reaches zero or a bound
     Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     Penalty(l2=1e-4),

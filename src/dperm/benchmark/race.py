@@ -51,9 +51,8 @@ TRIED = "tried"  # of a row: the run of a setting of the grid, on a seed that ch
 HELD_OUT_SHARE = 0.2  # share of records that are held out, and their seed
 SPLIT = 20240219
 TUNING_RUNS = 3  # runs of every setting of a grid
-SLOW = (
-    200_000  # entries of X from which that is one, as noise decides less there
-)
+# Entries of X from which that is one, as noise decides less there
+SLOW = 200_000
 LONG = 3.0  # seconds of a fit, which is not made twice to foretell its time
 MAX_ENTRIES = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be

@@ -31,9 +31,8 @@ STEPS = 2000
 DAMPING = 1e-3
 LEAST_DAMPING = 1e-15
 UNDAMPED = 1e-9
-LEAST_GAIN = (
-    1e-12  # of the best constant's loss, which an affine function must gain
-)
+# Of the best constant's loss, which an affine function must gain
+LEAST_GAIN = 1e-12
 
 
 @dataclass(frozen=True)

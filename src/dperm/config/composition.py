@@ -100,9 +100,8 @@ def application(task: Callable[..., Any]) -> Callable[[], None]:
     It is passed plain values, the name chosen in each group, and the job's overrides.
     """
     register()
-    os.environ["HYDRA_FULL_ERROR"] = (
-        "1"  # errors are raised, to be told in one line
-    )
+    # Errors are raised, to be told in one line
+    os.environ["HYDRA_FULL_ERROR"] = "1"
 
     def job(composed: DictConfig) -> None:
         now = HydraConfig.get()

@@ -20,9 +20,8 @@ from dperm.config.validation import key_of
 from dperm.storage import files as store
 
 IN_KEYS = "nothing"  # keys have the settings that are in it
-OPTION = (
-    "--spec"  # of a stage: the file of its job, before which other words yield
-)
+# Of a stage: the file of its job, before which other words yield
+OPTION = "--spec"
 FOLDER = Path(".snakemake", "dperm")
 #: Of the process of a job: groups to names to plain sections.
 _SECTIONS: dict[str, dict[str, Any]] = {}

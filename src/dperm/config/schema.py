@@ -246,9 +246,8 @@ class Source(Part):
     # http: of files
     urls: Annotated[list[Url], same(_each_once)] = field(default_factory=list)
     id: Count | None = None  # openml: data set id
-    loader: Name | None = (
-        None  # sklearn: function of its datasets; package: its name
-    )
+    # Sklearn: function of its datasets; package: its name
+    loader: Name | None = None
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
     options: dict[str, Any] = field(
         default_factory=dict
@@ -325,9 +324,8 @@ class ProblemSection(Part):
     title: str = ""
     dataset: Dataset = field(default_factory=Dataset)
     preparation: Preparation = field(default_factory=Preparation)
-    loss: Text = (
-        GIVEN  # name of one of dperm.problems.losses, except the linear one
-    )
+    # Name of one of dperm.problems.losses, except the linear one
+    loss: Text = GIVEN
     penalty: PenaltySection = field(default_factory=PenaltySection)
     privacy: Privacy = field(default_factory=Privacy)
 
@@ -338,9 +336,8 @@ class Solver(Part):
 
     name: Name = GIVEN
     label: Text = GIVEN  # as the paper writes it
-    algorithm: Text = (
-        GIVEN  # a module of this package, next to conf, or installed
-    )
+    # A module of this package, next to conf, or installed
+    algorithm: Text = GIVEN
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -361,9 +358,8 @@ class RunSection(Part):
 class Sweep(Part):
     """An experiment other than a tuned grid: a function, called at every point."""
 
-    function: Text = (
-        GIVEN  # a function of the paper's sweeps.py, or of all papers
-    )
+    # A function of the paper's sweeps.py, or of all papers
+    function: Text = GIVEN
     grid: SweepGrid = GIVEN  # axes of any name
     # the grid at scales smoke and quickstart; None: the same
     small: SweepGrid | None = None
@@ -374,12 +370,10 @@ class Sweep(Part):
     prepared: ProblemNames = field(
         default_factory=list
     )  # whose arrays are needed
-    tuned: Flag = (
-        False  # whether it starts from the tuned settings of its solvers
-    )
-    timed: Flag = (
-        False  # whether its seconds are shown: then nothing else runs
-    )
+    # Whether it starts from the tuned settings of its solvers
+    tuned: Flag = False
+    # Whether its seconds are shown: then nothing else runs
+    timed: Flag = False
     together: Names = field(
         default_factory=list
     )  # axes that one process runs through
@@ -399,9 +393,8 @@ class Product(Part):
     sweeps: Names = field(default_factory=list)
     calibration: Calibration = calibrations.PUBLISHED
     caption: str = ""
-    timed: Flag = (
-        False  # whether it shows seconds; they are then measured for it
-    )
+    # Whether it shows seconds; they are then measured for it
+    timed: Flag = False
     options: dict[str, Any] = field(default_factory=dict)
     smoke: Flag = True  # whether scales that are not thorough make it
 
@@ -420,9 +413,8 @@ class PrintedNumbers(Part):
         default_factory=dict
     )  # column: its value in them
     paper_table: str = ""  # what the paper calls the table, if another name
-    reading: str = (
-        ""  # a sentence for readers where the paper does not say what it is
-    )
+    # A sentence for readers where the paper does not say what it is
+    reading: str = ""
 
 
 @dataclass(frozen=True)
@@ -447,9 +439,8 @@ class Paper(Part):
     fresh: Count = 10  # evaluation runs of every chosen setting
     most: Count = 400  # of the best settings, as far as their means need them
     evaluated: Literal["all", "best", "ties"] = "all"  # numbers of passes
-    clocked: Whole = (
-        5  # evaluation runs that are repeated alone where time is shown
-    )
+    # Evaluation runs that are repeated alone where time is shown
+    clocked: Whole = 5
     race: Flag = True  # false: run all settings in all replicates
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
     figures: dict[Name, Product] = field(default_factory=dict)
@@ -458,12 +449,10 @@ class Paper(Part):
         default_factory=dict
     )  # CSV files in its folder
     printed_numbers: list[PrintedNumbers] = field(default_factory=list)
-    claims: str | None = (
-        None  # a YAML file in its folder: claims and their tests
-    )
-    thresholds: str = (
-        ""  # when those of its claims were set; shown in the report
-    )
+    # A YAML file in its folder: claims and their tests
+    claims: str | None = None
+    # When those of its claims were set; shown in the report
+    thresholds: str = ""
 
 
 @dataclass(frozen=True)
@@ -478,9 +467,8 @@ class Scale(Part):
     )  # values kept per axis
     replicates: Count | None = None
     fresh: Count | None = None
-    thorough: Flag = (
-        True  # false: sweeps and products with smoke: false are left out
-    )
+    # False: sweeps and products with smoke: false are left out
+    thorough: Flag = True
 
 
 @dataclass(frozen=True)
@@ -489,17 +477,15 @@ class Data(Part):
 
     mirror: str | None = None  # folder with copies of the sources' files
     dir: Text = "data"
-    timeout: Finite = (
-        60.0  # seconds without an answer before a source is abandoned
-    )
+    # Seconds without an answer before a source is abandoned
+    timeout: Finite = 60.0
     retries: Natural = 3
     most_bytes: Count = (
         2**28
     )  # of a source's files together, packed and unpacked
     most_seconds: Finite = 21600.0  # for the download of all files of a source
-    required: Flag = (
-        True  # whether `dperm fetch` fails if no source has the data
-    )
+    # Whether `dperm fetch` fails if no source has the data
+    required: Flag = True
 
 
 @dataclass(frozen=True)

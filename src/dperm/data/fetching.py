@@ -82,9 +82,8 @@ class FetchRecord:
     n: int | None = None
     p: int | None = None
     nnz: int | None = None
-    made_of: str = (
-        ""  # digest of its section, its files and the code that reads it
-    )
+    # Digest of its section, its files and the code that reads it
+    made_of: str = ""
 
     @property
     def available(self) -> bool:

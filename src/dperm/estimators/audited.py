@@ -62,9 +62,8 @@ MANY, CLEAR_EPSILON = (
     24,
     200.0,
 )  # records, and epsilon, of data that stand above noise
-PLENTY = (
-    3000  # records, for which the noise of the sums does not follow the target
-)
+# Records, for which the noise of the sums does not follow the target
+PLENTY = 3000
 CLASSES = (-1.0, 0.0, 1.0)  # of one against the rest
 STRANGE = 7.0  # a label of no class
 SHORT_SETTINGS = {

@@ -51,9 +51,8 @@ Setting = Mapping[str, float]
 
 DECLARED = (SMOOTHNESS, GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS)
 MAX_FULL_STEP_FEATURES = 10_000  # beyond, a step on all of them takes too long
-ENTRY_CLIP = (
-    3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
-)
+# Clip of entries and labels of Frank-Wolfe methods, in their scales
+ENTRY_CLIP = 3.0
 
 
 class UnsuitedError(ValueError):
@@ -311,12 +310,10 @@ SETTING_NAMES = {
     "batched": ("passes", "step", "clip"),
     "frank_wolfe": ("steps", "radius"),
 }
-MAX_MATRIX_FEATURES = (
-    2000  # beyond, the rule takes no method with p x p matrices
-)
-FEW_RECORDS = (
-    300  # n epsilon / p below which noise is large beside second moments
-)
+# Beyond, the rule takes no method with p x p matrices
+MAX_MATRIX_FEATURES = 2000
+# N epsilon / p below which noise is large beside second moments
+FEW_RECORDS = 300
 ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
     "objective_perturbation",
     "moments",

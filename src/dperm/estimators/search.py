@@ -36,9 +36,8 @@ from dperm.problems.problem import Problem
 from dperm.solvers.scales import label_scale
 
 ROOM = 1e-3  # relative, between bounds that are each found by a search
-RANGES = (
-    0.1  # share of epsilon for the sums of columns; half of delta is theirs
-)
+# Share of epsilon for the sums of columns; half of delta is theirs
+RANGES = 0.1
 SCORE = 0.2  # share of the target's mu with which a score is released
 INNER = 0.6  # share of a choice's epsilon that one run has, roughly
 SEARCHED = (

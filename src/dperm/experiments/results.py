@@ -30,9 +30,8 @@ class Result:
     tuned: pd.DataFrame
     evaluated: pd.DataFrame
     reason: str
-    timing: pd.DataFrame | None = (
-        None  # of the whole paper, if seconds are shown
-    )
+    # Of the whole paper, if seconds are shown
+    timing: pd.DataFrame | None = None
 
     @property
     def available(self) -> bool:

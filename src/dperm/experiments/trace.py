@@ -23,9 +23,8 @@ from dperm.config.locate import conf_dirs, own_conf
 from dperm.config.scope import NAMES, BeyondKeyError, Scope, unwatched, within
 from dperm.storage import source_code
 
-LOOKUP = (
-    "dperm.lookup"  # an event of Python's audit, with the name of a module
-)
+# An event of Python's audit, with the name of a module
+LOOKUP = "dperm.lookup"
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/run", "/bin")
 _NOTED: list[
     tuple[set[str], set[str]]

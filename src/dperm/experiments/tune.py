@@ -42,9 +42,8 @@ THREADED_SETTINGS = 64  # settings: a task of more keeps several threads busy
 SHARED = 4  # so many
 
 RUNS = 5  # fresh runs that share a part
-PRECISE = (
-    0.03  # standard error of a mean error over it, at which runs are enough
-)
+# Standard error of a mean error over it, at which runs are enough
+PRECISE = 0.03
 LEADERS = 16  # settings that run in all replicates
 ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
 

@@ -354,8 +354,7 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
         return kernel
     scope = {**function.__globals__, **replaced}
     copy = FunctionType(function.__code__, scope, function.__name__)
-    copy.__qualname__ = (
-        f"{function.__qualname__}_{name}"  # the key of Numba's cache
-    )
+    # The key of Numba's cache
+    copy.__qualname__ = f"{function.__qualname__}_{name}"
     options = kernel.targetoptions
     return njit(**options, cache=options.get("inline") != "always")(copy)

@@ -22,12 +22,10 @@ from typing import Any
 
 import numpy as np
 
-_SLICES_PER_WORKER = (
-    4  # so that a slow slice does not hold up the others for long
-)
-_PDEATHSIG = (
-    1  # of Linux's prctl: the signal that a process gets when its parent ends
-)
+# So that a slow slice does not hold up the others for long
+_SLICES_PER_WORKER = 4
+# Of Linux's prctl: the signal that a process gets when its parent ends
+_PDEATHSIG = 1
 
 
 def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:

@@ -69,9 +69,8 @@ CURVE_COLUMNS = [
     "ci_high",
 ]
 ROLE = "role"
-LABEL_DISTANCE = (
-    0.085  # of a panel's height, between names at the ends of curves
-)
+# Of a panel's height, between names at the ends of curves
+LABEL_DISTANCE = 0.085
 PANEL = (3.1, 2.7)  # inches
 WIDTH = 6.9  # inches: two columns of a journal, where texts keep their size
 LEAST_WIDTHS = {

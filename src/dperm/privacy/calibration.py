@@ -22,9 +22,8 @@ MAX_NOISE = 2.0**60  # noise multipliers searched
 
 TOLERANCE_CLOSED = 1e-7
 TOLERANCE_GRID = 2e-4  # relative, of the noise multiplier
-COARSE = (
-    0.5  # relative change of epsilon between the coarsest grids of a search
-)
+# Relative change of epsilon between the coarsest grids of a search
+COARSE = 0.5
 
 
 class UnreachableTargetError(ValueError):

@@ -40,9 +40,8 @@ STANDARDISATION = "standardisation of columns"
 LABEL_MEAN = "mean of labels"
 ZERO_COLUMNS = "which columns are zero"
 COMPLETE_RECORDS = "which records are whole"
-EXACT_MINIMA = (
-    "exactness of minima"  # not a constant but an assumption of a proof
-)
+# Not a constant but an assumption of a proof
+EXACT_MINIMA = "exactness of minima"
 
 
 def missing_values(rule: str | None) -> tuple[str, ...]:

@@ -13,9 +13,8 @@ import numpy as np
 from scipy import sparse
 
 BLOCK = 8192  # records
-MAX_NORM = (
-    1e100  # norms above this, or below its inverse, are not found by squares
-)
+# Norms above this, or below its inverse, are not found by squares
+MAX_NORM = 1e100
 
 
 def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:

@@ -62,9 +62,8 @@ OTHER = "other"
 # By NumPy's letters.
 VALUE_TYPES = {"f": NUMBERS, "i": NUMBERS, "u": NUMBERS, "b": TRUTH}
 VALUE_TYPES |= {"U": WORDS, "S": WORDS, "T": WORDS, "O": OBJECTS}
-COMPLEX = (
-    "real numbers: Complex data not supported"  # the words of scikit-learn
-)
+# The words of scikit-learn
+COMPLEX = "real numbers: Complex data not supported"
 TRUTHS = {"true": 1.0, "false": 0.0}
 SCALAR_ROW = -1  # the width of what is no row
 SHOWN = 200  # characters of what a user declared

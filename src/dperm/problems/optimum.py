@@ -22,9 +22,8 @@ _MANY = 10_000_000  # entries of A above which a gap of _ENOUGH is not refined f
 _ENOUGH = 1e-12  # of the gap, relative to F
 _FEW = 200  # iterations of L-BFGS-B where Newton steps by conjugate gradients follow
 _DENSE = 4000  # free coordinates up to which the Hessian is a dense matrix
-_REACH = (
-    10.0  # norm assumed of an unpenalised minimiser, in units of that of w
-)
+# Norm assumed of an unpenalised minimiser, in units of that of w
+_REACH = 10.0
 _LARGE_MARGIN = 15.0  # below it no record's loss is near its infimum
 
 

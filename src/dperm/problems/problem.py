@@ -19,9 +19,8 @@ from dperm.problems.cleaning import cleaned, lengths
 from dperm.problems.losses import Loss, named, value
 from dperm.problems.penalties import Penalty
 
-_WEIGHTS_TOGETHER = (
-    16  # weight vectors whose margins are summed together, A sparse
-)
+# Weight vectors whose margins are summed together, A sparse
+_WEIGHTS_TOGETHER = 16
 _TILE = 1024  # rows of margins kept in the first-level cache
 
 

@@ -49,9 +49,8 @@ NUMBERS = (
 CURVES_OF_CHART = 40  # a figure with more is shown as it is drawn
 PICTURE_WIDTH = 1400  # pixels of a picture inside the page
 POINTS_OF_CURVE = 40  # more points of a curve cannot be told apart on a screen
-WIDE_SCALE = (
-    50.0  # largest over least value from which a scale is logarithmic at first
-)
+# Largest over least value from which a scale is logarithmic at first
+WIDE_SCALE = 50.0
 CLAIM_COLUMNS = {  # of claims.csv: heading
     "paper": "paper",
     "place": "place",

@@ -25,9 +25,8 @@ from dperm.numerics.kernels import njit
 from dperm.problems.cleaning import MAX_NORM, cleaned, lengths
 from dperm.problems.problem import Problem
 
-SPARSE_SHARE = (
-    0.2  # share of non-zero entries below which rows are stored sparse
-)
+# Share of non-zero entries below which rows are stored sparse
+SPARSE_SHARE = 0.2
 _BLOCK = 1024  # columns that are made dense at a time
 MANY_ROWS = 2**14  # rows of a Gram matrix that are weighted at a time
 ROUNDING = 1e-9  # relative excess over its bound that a contribution may have

@@ -55,9 +55,8 @@ IN_KEYS = "nothing"  # keys come out of it
 SAID = re.compile(r'^IN_KEYS = "(\w+)"', re.MULTILINE)
 NOTHING = "nothing"  # it makes no numbers
 NAMES = "names"  # it serves many stages: only the names count that are reached
-SETTINGS = (
-    "settings"  # its functions are papers', and read settings by their names
-)
+# Its functions are papers', and read settings by their names
+SETTINGS = "settings"
 # Distributions that compute, store and summarise numbers anywhere.
 COUNTED = (
     "numpy",

@@ -23,9 +23,8 @@ KINDS = (
 CHECKED = "checked"  # read and compared with a digest or with another file
 REMADE = "made again"  # made from what it follows from, and compared
 ABSENT = "absent"
-UNCHECKABLE = (
-    "not checkable"  # what it follows from is not here, or takes hours
-)
+# What it follows from is not here, or takes hours
+UNCHECKABLE = "not checkable"
 STATES = (CHECKED, REMADE, ABSENT, UNCHECKABLE)
 
 

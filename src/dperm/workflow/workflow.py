@@ -32,16 +32,13 @@ LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
 LONG_AGO = 86400.0  # a time in seconds
 
 SPLIT = ("solve", "sweep")  # stages that use several threads
-SECONDS = (
-    20.0  # by the clock: of a shorter job the start of its threads is a part
-)
+# By the clock: of a shorter job the start of its threads is a part
+SECONDS = 20.0
 PIECES = 4  # of a run; one that takes longer may be waited for at its end
-MAX_THREADS = (
-    16  # threads of a job; with more it would wait long for free cores
-)
-TIMED_CORES = (
-    8  # of a timed run, on a machine with so many; fewer are all its own
-)
+# Threads of a job; with more it would wait long for free cores
+MAX_THREADS = 16
+# Of a timed run, on a machine with so many; fewer are all its own
+TIMED_CORES = 8
 TIMED = 2  # timed runs at a time
 SWEEP_THREADS = 4  # of a sweep that was not measured
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows

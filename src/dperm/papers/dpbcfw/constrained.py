@@ -13,9 +13,8 @@ from dperm.problems.sets import Ball
 from dperm.solvers.distributed.columns import Columns
 
 _POWER_STEPS = 30
-_SAFETY = (
-    1.05  # factor on the curvature by power steps, which is a little too low
-)
+# Factor on the curvature by power steps, which is a little too low
+_SAFETY = 1.05
 
 
 def minimum(

@@ -37,9 +37,8 @@ __all__ = ["Options", "Run", "bytes_per_setting", "ledger", "steps"]
 LEVELS = np.exp2(
     np.arange(-20, 31)
 )  # 1e-6 to 1e9; values outside count at the ends
-CERTAIN_DEVIATIONS = (
-    4.0  # standard deviations of noise that a count must exceed
-)
+# Standard deviations of noise that a count must exceed
+CERTAIN_DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True)

@@ -32,18 +32,15 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 TAIL = 1e-4  # share of delta that may be lost at the ends of the grid
-FIRST_CELLS = (
-    32  # of the coarsest grid, up to the largest loss of all releases
-)
-REFINEMENT = (
-    4  # finer grids contain the coarser ones, so exact bounds only fall
-)
+# Of the coarsest grid, up to the largest loss of all releases
+FIRST_CELLS = 32
+# Finer grids contain the coarser ones, so exact bounds only fall
+REFINEMENT = 4
 TILTED_TAIL = 1e-18  # of tilted mass that may wrap around
 LARGEST_GRID = 2**22  # points; the answer is still an upper bound
 MOMENT_CELLS = 4096  # of a grid on which moments are bounded
-EXPONENT = (
-    700.0  # exp of more overflows; used only where the result does not matter
-)
+# Exp of more overflows; used only where the result does not matter
+EXPONENT = 700.0
 MARGIN = 1e-4  # relative, added to the bounds of grids for rounding
 ATOMS_MARGIN = 1e-9  # the same where all losses are atoms on every grid
 # losses between which chords replace a curve that takes long to compute

@@ -22,9 +22,8 @@ Array = np.ndarray
 _GRID_END = 60.0  # standard deviations that the grid reaches
 _CELL = 0.06  # width of a cell, in local scales
 _ROUNDING = 1e-9  # relative, by which results are raised
-_LIGHT = (
-    150.0  # logarithms below the largest term, beyond which terms are left out
-)
+# Logarithms below the largest term, beyond which terms are left out
+_LIGHT = 150.0
 
 
 def renyi_curve(ledger: Ledger, orders: Array) -> Array:

@@ -35,9 +35,8 @@ from dperm.privacy.events import (
 
 Array = NDArray[np.float64]
 
-TAIL_OF_READS = (
-    1e-4  # share of delta, or chance, of numbers of reads at either end
-)
+# Share of delta, or chance, of numbers of reads at either end
+TAIL_OF_READS = 1e-4
 MOST_READS = 400  # different numbers of reads whose curves are added
 ROOT_MARGIN = 1e-8  # relative, for the error of a root
 

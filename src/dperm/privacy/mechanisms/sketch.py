@@ -36,9 +36,8 @@ from dperm.privacy.mechanisms.perturbed_objective import crossing
 
 Array = NDArray[np.float64]
 
-QUADRATURE = (
-    53  # nodes of a trapezoidal rule over 13 standard deviations either side
-)
+# Nodes of a trapezoidal rule over 13 standard deviations either side
+QUADRATURE = 53
 CHARGE = 1e-6  # relative, for the rule's error, which is far below
 
 

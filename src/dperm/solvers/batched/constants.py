@@ -33,9 +33,8 @@ def strong_convexity(problem: Problem) -> tuple[float, float]:
     root = 1.0 / np.sqrt(M)
     scaled = np.linalg.eigvalsh(root[:, None] * gram * root)[0] + l2 / M.max()
     plain = np.linalg.eigvalsh(gram)[0] + l2
-    floor = (
-        1e-10  # eigenvalues of a singular matrix come out as rounding errors
-    )
+    # Eigenvalues of a singular matrix come out as rounding errors
+    floor = 1e-10
     return (
         float(scaled) if scaled > floor else 0.0,
         float(plain) if plain > floor * np.trace(gram) else 0.0,

@@ -37,9 +37,8 @@ _TILE = 256  # settings of a tile, at most
 _TILE_SIZE = (
     1 << 17
 )  # weights of a tile, about, so that they stay in the cache
-RECORDWISE = (
-    True  # a step reads a record or a few, and has one size for all weights
-)
+# A step reads a record or a few, and has one size for all weights
+RECORDWISE = True
 DEFAULT = {"passes": 5, "step": 0.01, "clip": 1}  # without tuning
 GRID = {"passes": [5], "step": [0.0001, 0.001, 0.01, 0.1], "clip": [0.5, 1]}
 

@@ -36,9 +36,8 @@ from dperm.solvers.batched.dp_sgd import margin, margins
 from dperm.solvers.options import positive
 
 _SLOPES = 256  # derivatives of the loss that are computed at once
-RECORDWISE = (
-    True  # a step reads a record or a few, and has one size for all weights
-)
+# A step reads a record or a few, and has one size for all weights
+RECORDWISE = True
 
 
 @dataclass(frozen=True)

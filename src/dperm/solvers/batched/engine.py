@@ -14,9 +14,8 @@ from dperm.privacy.noise import streams
 from dperm.problems.problem import Problem
 from dperm.solvers.batched import BatchedSettings
 
-DIVERGED = (
-    10.0  # an objective this many times F(0) at a checkpoint ends a setting
-)
+# An objective this many times F(0) at a checkpoint ends a setting
+DIVERGED = 10.0
 BLOCK_BYTES = (
     1 << 26
 )  # of per-setting memory, for settings that run at the same time

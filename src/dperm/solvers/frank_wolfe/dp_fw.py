@@ -174,9 +174,8 @@ class Run(FrankWolfe):
 
 
 PURE_EPSILON = 2.0  # of a selection; from here adding costs at most 1/3 more
-MAX_EXACT_EPSILON = (
-    100.0  # epsilon beyond which the exact value is not computed
-)
+# Epsilon beyond which the exact value is not computed
+MAX_EXACT_EPSILON = 100.0
 _UNIT = "a vertex's inner product with the gradient"
 _SOURCE = "Talwar, Thakurta and Zhang 2015, Algorithm 2"
 

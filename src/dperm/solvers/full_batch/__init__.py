@@ -29,9 +29,8 @@ from dperm.solvers.exact_noise import Exact
 from dperm.solvers.full_batch.scaled import Scaled
 from dperm.solvers.full_batch.secret import Secret, in_rounds, isometric
 
-MOST_SQUARE = (
-    512  # features up to which a p x p matrix is released or inverted
-)
+# Features up to which a p x p matrix is released or inverted
+MOST_SQUARE = 512
 
 Steps = Generator[
     Secret, np.ndarray, None

@@ -48,9 +48,8 @@ from dperm.solvers.single_pass.gaussian_releases import concentrated_budget
 from dperm.solvers.single_pass.gradients import gradient_sums
 from dperm.solvers.single_pass.setup import Setup
 
-_BOUND_RATIO = (
-    1.25  # ratio of Rényi epsilons below which true ones are compared
-)
+# Ratio of Rényi epsilons below which true ones are compared
+_BOUND_RATIO = 1.25
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
 _UNIT = "<v, d_t>, the score of a centred vertex"

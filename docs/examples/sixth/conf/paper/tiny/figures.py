@@ -8,10 +8,5 @@ def rounds(swept):
     rows = []
     for rule, part in swept.groupby("rule"):
         rows += drawing.against(part, "releases", "error", "rounds", rule)
-    axes = {
-        "xlabel": "releases",
-        "ylabel": "error",
-        "xscale": "log",
-        "yscale": "log",
-    }
+    axes = {"xlabel": "releases", "ylabel": "error", "xscale": "log", "yscale": "log"}
     return drawing.Picture(drawing.frame(rows), {"rounds": "Two rules"}, axes)
