@@ -1,5 +1,6 @@
 """The code that entry points reach, through every form of import."""
 
+import os
 import sys
 
 import pytest
@@ -116,6 +117,22 @@ def test_a_table_beside_a_module_counts_for_what_names_it(mine, tmp_path):
     mine("table.csv", "1,2", "1,3")
     after = [source_code.digest(entry) for entry in entries]
     assert before[0] != after[0] and before[1] == after[1]
+
+
+@pytest.mark.parametrize("special", ["pipe", "loop"])
+def test_what_is_no_file_beside_a_module_is_not_read(
+    tmp_path, monkeypatch, special
+):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "opens_all.py").write_text("text = open('a' + 'b')\n")
+    source_code.forget()
+    before = source_code.digest("opens_all")
+    if special == "pipe":
+        os.mkfifo(tmp_path / "special")
+    else:
+        (tmp_path / "special").symlink_to("special")
+    source_code.forget()
+    assert source_code.digest("opens_all") != before
 
 
 def test_an_entry_that_is_not_there_is_refused(mine):

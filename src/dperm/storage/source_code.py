@@ -442,9 +442,12 @@ def _union(parts: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 def _content(file: Path) -> bytes:
-    """What a file holds; nothing if it cannot be read, as no job can read it either."""
+    """What a file holds; nothing if it cannot be read, as no job can read it either.
+
+    A named pipe or a device holds nothing; to read it might never end.
+    """
     try:
-        return file.read_bytes()
+        return file.read_bytes() if file.is_file() else b""
     except OSError:
         return b""
 
