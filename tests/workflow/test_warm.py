@@ -218,6 +218,22 @@ def test_a_server_with_a_thread_of_its_own_serves_nobody(
     server.stop()
 
 
+def test_an_interrupt_while_a_server_imports_is_not_told(
+    monkeypatch, tmp_path, capfd
+):
+    """The terminal interrupts all processes; the command says so, once."""
+    slow = tmp_path / "interrupted_module.py"
+    slow.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    served = SERVER.replace("[])", "['interrupted_module'])")
+    begin = f"import sys; sys.path.append({str(tmp_path)!r})"
+    monkeypatch.setattr(warm, "COMMAND", ("-P", "-c", f"{begin}\n{served}"))
+    monkeypatch.setenv(launch.SERVER, "")
+    server = warm.Server()
+    server.stop()
+    assert server.process.returncode == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_a_server_ends_with_the_process_that_started_it(tmp_path):
     """However it ends: the kernel closes the pipe that the server reads."""
     start = (

@@ -131,14 +131,14 @@ def serve(
     modules : iterable of str
         Modules that are imported before the first fork, with what they need.
     """
+    interrupt = signal.getsignal(signal.SIGINT)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)  # they are meant for the jobs
     listener = socket.socket(fileno=number)
     _import(modules)
     if len(list(THREADS.iterdir())) > 1:
         return  # askers find a closed connection and start their jobs themselves
     gc.freeze()  # what was imported is not copied by a collection in a job
-    interrupt = signal.getsignal(signal.SIGINT)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # they are meant for the jobs
     poll = select.poll()
     jobs = dict[int, ForkedJob]()
     poll.register(listener, select.POLLIN)
