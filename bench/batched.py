@@ -54,9 +54,8 @@ def dense_cases(name: str, problem: Problem) -> Iterator[Case]:
     coordinate_steps = 20 * problem.p
     record_steps = min(problem.n - 1, 20_000)  # within an epoch of DP-SVRG
     blocks = dp_skgd.Options(blocks=problem.p // 4, composite=True)
-    dp_skgd.steps(
-        problem, 1, blocks
-    )  # the sketch's constants, outside the clock
+    # the sketch's constants, outside the clock
+    dp_skgd.steps(problem, 1, blocks)
     for module, kernel, count, options, reference in (
         (dp_cd, "columns", coordinate_steps, dp_cd.Options(), cd_begin),
         (
@@ -87,9 +86,8 @@ def sparse_cases(p: int) -> Iterator[Case]:
         dp_gcd.Options(),
         gcd_begin,
     )
-    if (
-        p > 100_000
-    ):  # a step of DP-SGD draws as many numbers as an iteration of DP-GCD
+    if p > 100_000:
+        # a step of DP-SGD draws as many numbers as an iteration of DP-GCD
         return
     problem.global_smoothness, problem.row_norms, problem.rows  # noqa: B018 (cached outside the clock)
     arguments = (problem, 2 * p, dp_cd.Options(), cd_begin)

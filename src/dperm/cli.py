@@ -141,9 +141,8 @@ READ_BY = {
 }
 WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
-MARK = re.compile(
-    "[^=]*:[^=]*|--epsilon(=.*)?"
-)  # of ``audit module:function``
+# of ``audit module:function``
+MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 # Snakemake's options that need its own output.
@@ -154,7 +153,7 @@ JSON = "--json"  # of PRINTED: print what is written
 CLAIMS = "report.claims:write"
 PRINTED = (CLAIMS, "experiments.auditing:audit")  # whose rows --json prints
 # Functions of stages that call functions of a paper, of these collections.
-MADE = {
+COLLECTIONS = {
     "experiments.stages:sweep": "sweeps",
     "experiments.products:figure": "figures",
     "experiments.products:table": "tables",
@@ -170,12 +169,10 @@ CORES_VALUE = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 TOPS = ("figures/", "results/")
-FRAME = re.compile(
-    r'File "(.+)", line (\d+), in (\S+)'
-)  # of a traceback as text
-SMALL_SEED = re.compile(
-    r"2\*\*32|4294967295"
-)  # in what libraries say of a seed
+# of a traceback as text
+FRAME = re.compile(r'File "(.+)", line (\d+), in (\S+)')
+# in what libraries say of a seed
+SMALL_SEED = re.compile(r"2\*\*32|4294967295")
 STAGE_HELP = """{what}
 
 Groups, one of each (group=name):
@@ -208,16 +205,13 @@ Noise is seeded doubles, for study. To publish a model use dperm.fit(..., releas
 def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
     processor.same_bits()  # numpy is not imported yet
-    atexit.register(
-        gc.freeze
-    )  # else Python searches what ends with it: half a second
-    gc.set_threshold(
-        200_000
-    )  # of the many objects of a list of jobs few are garbage
+    # else Python searches what ends with it: half a second
+    atexit.register(gc.freeze)
+    # of the many objects of a list of jobs few are garbage
+    gc.set_threshold(200_000)
     if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
-        signal.signal(
-            signal.SIGPIPE, signal.SIG_DFL
-        )  # ``| head`` ends it in silence
+        # ``| head`` ends it in silence
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         _run(sys.argv[1:])
     except (locate.ConfigError, ModuleNotFoundError) as error:
@@ -264,9 +258,8 @@ def name_of(arguments: list[str]) -> str | None:
 def _call(name: str, words: list[str]) -> None:
     command, what = COMMANDS[name], f"dperm {name.split()[0]}"
     if name not in CORE:
-        is_report = (
-            command.function == "report.stage:report"
-        )  # draws by its libraries
+        # draws by its libraries
+        is_report = command.function == "report.stage:report"
         extras.require("report" if is_report else "pipeline", what)
     if command.form in (SOLVES, DRAWS):
         sys.argv = [what, *words]  # shown in Hydra's help
@@ -373,14 +366,13 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 
                 checks.problem(made.problem)
                 checks.solver(made.solver)
-            if command.function in MADE:
-                _check_functions(made, MADE[command.function])
+            if command.function in COLLECTIONS:
+                _check_functions(made, COLLECTIONS[command.function])
             try:
                 written = _noted(command, made)
             except SystemExit as ended:
-                if is_json and hasattr(
-                    ended, "written"
-                ):  # of what was refuted
+                if is_json and hasattr(ended, "written"):
+                    # of what was refuted
                     print(as_json(ended.written[0]))
                 raise
             if is_json:

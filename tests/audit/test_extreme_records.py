@@ -83,9 +83,8 @@ def test_an_estimator_neither_raises_nor_warns_nor_is_constant(
         model = (dperm.DPRegressor, dperm.DPClassifier)[kind](solver, **plain)
         try:
             model.set_params(random_state=0).fit(make(X), y)
-        except (
-            ValueError
-        ) as error:  # of a method without this loss, or sparse data
+        except ValueError as error:
+            # of a method without this loss, or sparse data
             assert "cannot do this" in str(error)
             continue
         for x, label in itertools.product(NUMBERS, (np.nan, -1e308, 1.0)):

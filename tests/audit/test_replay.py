@@ -42,9 +42,8 @@ def test_a_tap_notes_draws_and_changes_nothing(name):
     ]
     scale = np.array([1.0, 2.0]) if name == "laplace" else 1.0
     np.testing.assert_allclose(tap.draws[0].unit * scale, plain)
-    np.testing.assert_array_equal(
-        CALLS[name](streams(5)), plain
-    )  # and is gone
+    # and is gone
+    np.testing.assert_array_equal(CALLS[name](streams(5)), plain)
 
 
 def test_every_mechanism_is_heard():

@@ -165,8 +165,7 @@ def test_the_audit_attacks_the_door(monkeypatch):
     assert first.name == "DPClassifier(dp_gd)"
     sound = Audit(first).told()
     assert not sound.caught and int(sound.note.split()[0]) > 1000
-    monkeypatch.setattr(
-        containers, "faults", lambda: ([], 0)
-    )  # doors see it alone
+    # doors see it alone
+    monkeypatch.setattr(containers, "faults", lambda: ([], 0))
     monkeypatch.setattr(door, "number", float)
     assert Audit(first).told().caught

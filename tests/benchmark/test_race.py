@@ -122,9 +122,8 @@ def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
     made, method = case(), one("dp_gd", steps=[3], step=[1e-6, 1.0])
     found = pd.DataFrame(race.rows(made, method, [5.0], seed=3, fresh=4))
     by = found.groupby("tuning")
-    assert (
-        by["run_seed"].unique().map(tuple).nunique() == 1
-    )  # fresh, and common
+    # fresh, and common
+    assert by["run_seed"].unique().map(tuple).nunique() == 1
     assert len({*found["run_seed"]}) == 4
     assert {*by.get_group("grid")["setting"]} == {"steps 3, step 1, clip 0.5"}
     seen, real = set(), Case.fit

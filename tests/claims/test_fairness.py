@@ -44,9 +44,8 @@ def drawn(numbers, centres, generator):
         relative = centres * np.log(high / low) < high - low
         on_log = (low > 0) & (centres > 0) & relative
         width = np.where(on_log, np.log(high / low), high - low) / 2
-    exact = (low == high) | (
-        (value == high) & (low == 0)
-    )  # or what is proved at most
+    # or what is proved at most
+    exact = (low == high) | ((value == high) & (low == 0))
     width = np.where(exact, 0.0, width)
     wide = np.isinf(width)
     width = np.where(wide, 0.0, width)

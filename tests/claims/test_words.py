@@ -181,9 +181,8 @@ def test_a_proof_is_followed_for_its_group():
     point = {"epsilon": 1, "n": 2}
     assert found('proof("argument")', None, point, **more).value == 0.5
     twice = found('proof("argument", times=2)', None, point, **more)
-    assert (
-        twice.value == 2
-    )  # twice the noise's target, compared with the target
+    # twice the noise's target, compared with the target
+    assert twice.value == 2
     named = point | {"argument": "argument"}
     assert found("proof(argument)", None, named, **more).value == 0.5
 

@@ -47,9 +47,8 @@ def test_help_lists_stages_and_papers_each_with_a_line():
 def test_an_unknown_word_is_refused(line, near):
     done = run(*line.split())
     assert done.returncode in (1, 2) and f"did you mean {near}?" in done.stderr
-    assert (
-        len(done.stderr.splitlines()) <= 2
-    )  # Snakemake first names its profile
+    # Snakemake first names its profile
+    assert len(done.stderr.splitlines()) <= 2
 
 
 REFUSED = {  # a command line to the end of its one line of refusal

@@ -67,9 +67,8 @@ def test_a_section_as_written_is_what_hydra_composes(group):
     names = locate.available(group)
     written = {name: composition.as_written(group, name) for name in names}
     assert None not in written.values()
-    for begin in range(
-        0, len(names), 16
-    ):  # Hydra's time grows with the square
+    for begin in range(0, len(names), 16):
+        # Hydra's time grows with the square
         batch = names[begin : begin + 16]
         orders = [
             f"+{group}@s{place}='{name}'" for place, name in enumerate(batch)

@@ -28,9 +28,8 @@ def test_a_configuration_comes_back_from_its_file(
     plain = json.loads(json.dumps(dataclasses.asdict(config)))
     again = run_spec.rebuilt(schema.Config, plain)
     assert again == config and repr(again) == repr(config)
-    assert [*again.paper.runs] == [
-        *config.paper.runs
-    ]  # figures show them in order
+    # figures show them in order
+    assert [*again.paper.runs] == [*config.paper.runs]
 
 
 LOADED = 'print(sorted({"hydra", "omegaconf", "antlr4"} & {*sys.modules}))'
@@ -64,9 +63,8 @@ def test_a_job_with_its_file_composes_nothing_and_sees_no_edit(
 def test_every_job_has_a_file_of_its_own(composed, tmp_path, monkeypatch):
     """Also where solvers differ by their names alone, as fw and bcfw do."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        run_spec, "_SECTIONS", {}
-    )  # what reading a file leaves behind
+    # what reading a file leaves behind
+    monkeypatch.setattr(run_spec, "_SECTIONS", {})
     monkeypatch.setattr(run_spec, "_OVERRIDES", [])
     every = copy.deepcopy(composed)
     jobs.add_audits(every, schema.Config(seed=None))

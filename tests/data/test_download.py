@@ -47,9 +47,8 @@ def reason_of(dataset, data):
     """Why no source serves it; nothing of a download is left."""
     record = fetch(dataset, data)
     assert record.status == "unavailable" and left(data) == []
-    assert (
-        "\n" not in record.reason and "DPERM_MIRROR" in record.reason
-    )  # the cure
+    # the cure
+    assert "\n" not in record.reason and "DPERM_MIRROR" in record.reason
     return record.reason
 
 

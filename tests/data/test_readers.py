@@ -180,9 +180,8 @@ def test_a_table_may_be_packed_or_parquet(tmp_path):
     for path in sorted(tmp_path.iterdir()):
         X, y, names = table_arrays(read_table(path))
         assert (X.tolist(), y.tolist(), names) == (*SAME, ["a", "b"])
-    with pytest.raises(
-        FileNotFoundError
-    ):  # the system's, no fault of the file
+    with pytest.raises(FileNotFoundError):
+        # the system's, no fault of the file
         read_table(tmp_path / "gone.csv")
 
 

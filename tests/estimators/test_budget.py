@@ -178,9 +178,8 @@ def test_no_process_below_fits_however_many_are_between(between):
     assert answers[1] == "fitted\n"
 
 
-@pytest.mark.filterwarnings(
-    "ignore"
-)  # of scikit-learn, about fits that failed
+# of scikit-learn, about fits that failed
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("given", [{}, {"error_score": "raise"}])
 def test_a_search_in_several_processes_is_refused_in_our_words(given):
     model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True))

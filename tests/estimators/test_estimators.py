@@ -196,9 +196,8 @@ def test_the_noise_has_the_spread_that_the_ledger_says(data, monkeypatch):
     setting = {"steps": 1, "step": 1.0, "clip": 1.0}
     given = {"solver": "dp_gd", "setting": setting, "l2": 0.0, **WHOLE}
     real = ranges.seeded
-    monkeypatch.setattr(
-        ranges, "seeded", lambda seed: real(0)
-    )  # one release for all
+    # one release for all
+    monkeypatch.setattr(ranges, "seeded", lambda seed: real(0))
     fits = [DPRegressor(random_state=k, **given).fit(X, y) for k in range(300)]
     sums, event = fits[0].epsilon_.ledger.events
     units = fits[0]._ranges[0].scale / fits[0]._ranges[1].scale

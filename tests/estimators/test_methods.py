@@ -51,9 +51,8 @@ def test_declared_scales_are_in_no_guarantee(name, loss):
             assert given[0] == "n" and bool(moving) is known
             real = known and loss == "least_squares"
             assert ("root mean square of labels" in given) is real
-            if (
-                SETTINGS[name] is BATCHED
-            ):  # whose clips are in units of the scales
+            if SETTINGS[name] is BATCHED:
+                # whose clips are in units of the scales
                 assert ("coordinate smoothness M_j" in given) is known
 
 
@@ -77,9 +76,8 @@ def test_frank_wolfe_runs_with_the_noise_of_its_ledger(monkeypatch):
     monkeypatch.setattr(noise, lambda *given: handed.append(given))
     with pytest.raises(AttributeError):  # a run without noise
         on.weights(SETTINGS["dp_fw"], 2.0, 0)
-    assert handed == [
-        (ledger, ledger.events[0].scale, 0)
-    ]  # it sends no features
+    # it sends no features
+    assert handed == [(ledger, ledger.events[0].scale, 0)]
 
 
 def test_a_gap_says_why():

@@ -12,9 +12,8 @@ from dperm.estimators.audited import mechanisms
 from dperm.estimators.ranges import Ranges
 from dperm.solvers.full_batch.secret import UndeclaredError
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:X. 8 records"
-)  # the audit's few
+# the audit's few
+pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")
 
 K = 3
 ENDS = np.array([-1.0, 0.0, 50.0]), np.array([1.0, 1e6, 51.0])

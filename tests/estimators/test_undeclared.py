@@ -68,9 +68,8 @@ def test_no_cast_of_a_record_warns():
     odd = pd.Series(X[:, 0], dtype=object)
     odd.iat[0] = np.complex128(1j)
     with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter(
-            "always"
-        )  # an error would be a number that is missing
+        # an error would be a number that is missing
+        warnings.simplefilter("always")
         regressor().fit(X, odd.to_numpy())
     assert not heard
 

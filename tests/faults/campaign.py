@@ -173,7 +173,7 @@ def override(campaign: Campaign) -> None:
 N = 50
 BODY = ("a,y\n" + "".join(f"{i:05d},{i % 3}\n" for i in range(N))).encode()
 DIGEST = digest_arrays(np.arange(N)[:, None], np.arange(N) % 3)
-MOST = 100_000  # bytes of a download
+MAX_BYTES = 100_000  # bytes of a download
 
 
 def server(campaign: Campaign) -> None:
@@ -188,8 +188,10 @@ def server(campaign: Campaign) -> None:
         "spoilt": site.send(spoilt),
         "error": site.send(b"", chance.choice([400, 403, 404, 429, 500, 503])),
         "endless": site.endless,
-        "long": site.send(b"1,2\n" * chance.randrange(MOST // 4 + 1, MOST)),
-        "promise": site.send(BODY, length=chance.randrange(MOST, 10**15)),
+        "long": site.send(
+            b"1,2\n" * chance.randrange(MAX_BYTES // 4 + 1, MAX_BYTES)
+        ),
+        "promise": site.send(BODY, length=chance.randrange(MAX_BYTES, 10**15)),
         "loop": site.moved("/far.csv"),
         "file": site.moved("file:///etc/hostname"),
         "garbage": site.send(chance.randbytes(chance.randrange(1, 5000))),
@@ -209,7 +211,7 @@ def server(campaign: Campaign) -> None:
         dir=str(folder),
         timeout=0.3,
         retries=0,
-        most_bytes=MOST,
+        most_bytes=MAX_BYTES,
         most_seconds=1.0,
     )
     shutil.rmtree(folder, ignore_errors=True)

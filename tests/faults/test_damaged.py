@@ -162,9 +162,8 @@ def test_a_spoilt_data_file_is_read_or_refused(tmp_path, refused, times):
 @pytest.mark.parametrize(
     "times", [80, pytest.param(2000, marks=pytest.mark.long)]
 )
-@pytest.mark.filterwarnings(
-    "ignore:.*Defaults list is missing"
-)  # Hydra says it, well
+# Hydra says it, well
+@pytest.mark.filterwarnings("ignore:.*Defaults list is missing")
 def test_a_spoilt_configuration_is_read_or_refused(conf, refused, times):
     def read(name, path):
         compose(["problem=diabetes", "scale=smoke"])

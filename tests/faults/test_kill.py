@@ -170,9 +170,8 @@ def test_a_limit_on_files(prepared, undisturbed):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
 
-    prepared.run(
-        "tune", "output.results=elsewhere"
-    )  # the kernels' own cache is filled
+    # the kernels' own cache is filled
+    prepared.run("tune", "output.results=elsewhere")
     told(prepared.run("tune", preexec_fn=limit), "cannot be written")
     finish(prepared, "tune")
     same_rows(prepared, undisturbed, some=True)

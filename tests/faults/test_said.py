@@ -83,9 +83,8 @@ def test_the_current_folder_hides_no_library(project):
 
 def test_what_is_set_is_no_command_and_what_lies_about_no_library(project):
     """Nothing that ``set`` holds is run by a shell, and it arrives letter by letter."""
-    hide(
-        project, "random", "hashlib", "pathlib"
-    )  # read before any line of ours
+    # read before any line of ours
+    hide(project, "random", "hashlib", "pathlib")
     title = "$HOME *|touch$IFS/evil `touch evil`; touch evil"
     given = shlex.join([f"problem.title='{title}'", "scale.keep.clip=2"])
     words = ("-j", "1", "-q", "all", "-F", "--config", "scale=smoke", f"set={given}",

@@ -193,9 +193,8 @@ def main() -> None:
     )
     given = parser.parse_args()
     names = given.names
-    rows = (
-        read() if names else []
-    )  # a whole run leaves no row of a bug that is gone
+    # a whole run leaves no row of a bug that is gone
+    rows = read() if names else []
     for kind in KINDS:
         if kind in names or not names:
             rows += of_slips(kind)

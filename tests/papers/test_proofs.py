@@ -91,9 +91,8 @@ LESS, MORE = (-math.inf, 1 + 1e-12), (1 + 1e-12, math.inf)
         (dpsco.noise_exponential(2.5, 4), "share", LESS),
         (dpsco.noise_exponential(1.9, 4), "share", (2, math.inf)),
         (dpsco.noise_tail(4), "claimed", math.e),
-        *(
-            (dpsco.noise_divergence(a, 2), "found", 8 / a) for a in (2, 16)
-        ),  # Gaussian
+        # Gaussian
+        *((dpsco.noise_divergence(a, 2), "found", 8 / a) for a in (2, 16)),
         (dpsco.noise_divergence(2, 3), "share", (0.3, 0.5)),
     ],
 )

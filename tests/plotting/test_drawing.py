@@ -157,9 +157,8 @@ def test_every_figure_can_be_read_when_it_is_drawn_from_its_data(path, scale):
     labels = {
         (panel, name): names[name] for panel, _ in labels for name in names
     }
-    is_named = "method" in {
-        *shown["role"]
-    }  # a line a method, without numbers of y
+    # a line a method, without numbers of y
+    is_named = "method" in {*shown["role"]}
     axes = {"xlabel": "x", "ylabel": "y", "xscale": scale}
     axes["yscale"] = "linear" if is_named else "log"
     picture = drawing.Picture(

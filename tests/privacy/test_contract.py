@@ -147,9 +147,8 @@ class Kind(NamedTuple):
     noise: float
     count: int
     tight: Callable[[Event], float]
-    published: (
-        Callable[[Event], float] | None
-    )  # None where no paper prints a formula
+    # None where no paper prints a formula
+    published: Callable[[Event], float] | None
 
 
 KINDS = {
@@ -354,9 +353,8 @@ def test_no_noise_costs_everything_and_much_noise_nothing(name):
             epsilon(open_ + made("Gaussian"), DELTA, calibration) == math.inf
         )
         assert epsilon(made(name, 1e-3), DELTA, calibration) > 100
-        if (
-            name != "PerturbedObjective"
-        ):  # whose curvature is paid for at any noise
+        if name != "PerturbedObjective":
+            # whose curvature is paid for at any noise
             assert epsilon(made(name, 1e9), DELTA, calibration) < 2e-5
 
 

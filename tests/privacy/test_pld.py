@@ -125,9 +125,8 @@ def test_the_bound_of_a_grid_has_a_margin_for_rounding(release, margin):
     """A hardly visible one where all losses are atoms on the grid."""
     tops = largest_losses([release], 1e-6)
     grid, _ = epsilon_on_grid([release], tops, 1e-6, tops[0] / 32)
-    bound = composed_epsilon(
-        [release], 1e-6, tolerance=math.inf
-    )  # the first grid
+    # the first grid
+    bound = composed_epsilon([release], 1e-6, tolerance=math.inf)
     assert bound / grid - 1 == pytest.approx(margin, rel=1e-3)
 
 

@@ -20,7 +20,7 @@ from . import anchors
 from .conftest import COLUMNS, ROWS, write
 
 PAPERS = ["dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd"]
-MOST = 160  # claims of all papers
+MAX_CLAIMS = 160  # claims of all papers
 CLAIM = {
     "source": "Section 1", "statement": "quick is ahead", "kind": "sentence",
     "table": "table",
@@ -241,7 +241,7 @@ def test_the_claims_of_every_paper_are_well_made(paper):
 
 
 def test_there_are_few_claims_and_each_is_named_once(judged):
-    assert len(judged) <= MOST
+    assert len(judged) <= MAX_CLAIMS
     assert judged["id"].is_unique
 
 

@@ -339,9 +339,8 @@ def chance_of_first(level, calibration):
     It rests deep in the flat part of the score; the derivatives of the other thousand
     are ``level``. Each derivative and score has a sensitivity of 0.01.
     """
-    A = np.full(
-        (200, 1001), 1.0
-    )  # of many records, so that no derivative is clipped
+    # of many records, so that no derivative is clipped
+    A = np.full((200, 1001), 1.0)
     A[:, 0] = 0.0
     problem = build(
         "x", A, np.full(200, -level), "least_squares", Penalty(l1=0.5)
@@ -360,9 +359,8 @@ def test_noise_inside_an_l1_rule_loses_more_than_two_epsilon_and_on_the_score_no
     assert first == pytest.approx(0.0101, abs=0.002)
     assert second == pytest.approx(0.0020, abs=0.0009)
     assert 1.0 < np.log(first / second) < 2.4
-    exact = 4.6 * (
-        np.exp(PURE) - 1
-    )  # P = exp(-c) turns into exp(-c exp(epsilon'))
+    # P = exp(-c) turns into exp(-c exp(epsilon'))
+    exact = 4.6 * (np.exp(PURE) - 1)
     assert exact == pytest.approx(1.6, abs=0.02)
     # noise on the score: within 2 epsilon', up to sampling error
     first, second = (chance_of_first(LEVEL + by, "tight") for by in (0, 0.01))

@@ -220,9 +220,8 @@ def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     assert not np.array_equal(model.coef_, again.coef_)
 
 
-GAMMA = (
-    3000 + 3 * 4 + 120
-) * 2.0**-53  # three features and the intercept, or label
+# three features and the intercept, or label
+GAMMA = (3000 + 3 * 4 + 120) * 2.0**-53
 SUMS = math.sqrt(1 + 1.6**2) * GAMMA  # of t and 1.6 t^2, over 2 sqrt(k)
 
 
@@ -254,9 +253,8 @@ def test_every_number_that_is_drawn_costs_of_delta(data):
         "dp_gd", release=True, epsilon=2.0, delta=1e-7, **ranges
     )
     cost, width = model.fit(*data).epsilon_, 3 + 2  # with intercept and label
-    releases = sum(
-        event.count for event in cost.ledger.events[1:]
-    )  # after the sums
+    # after the sums
+    releases = sum(event.count for event in cost.ledger.events[1:])
     numbers = releases * width * (width + 1) // 2 + width * 2
     assert cost.slack == pytest.approx(slack(numbers, 2.0))
     assert true_epsilon(cost.ledger, 1e-7 - cost.slack) == pytest.approx(

@@ -263,9 +263,8 @@ def test_all_that_a_run_computes_follows_from_its_releases(module):
     made = options(module)
     assert module.ledger(one, 0.7, made) == module.ledger(two, 0.7, made)
     asked, sent, weights = told(module, one)
-    events = in_rounds(
-        module.ledger(one, 0.7, made)
-    )  # and their sensitivities
+    # and their sensitivities
+    events = in_rounds(module.ledger(one, 0.7, made))
     for need, event in zip(asked, events, strict=True):
         assert need["sensitivity"] == pytest.approx(event.sensitivity)
     again, _, repeated = told(module, two, sent)

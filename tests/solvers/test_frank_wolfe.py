@@ -71,9 +71,8 @@ def test_every_noise_says_what_it_truly_costs(name, calibration):
     )
     unit = options.radius if noise.scores == "radius" else 1.0
     assert selection.sensitivity == pytest.approx(2 * unit * bound / problem.n)
-    if (
-        name == "dp_bcfw"
-    ):  # without a sketch one entry of a feature is replaced
+    if name == "dp_bcfw":
+        # without a sketch one entry of a feature is replaced
         assert noise.ledger.events[1].sensitivity == 2 * options.entry_bound
         sketched, J = (
             replace(options, sketch=4),

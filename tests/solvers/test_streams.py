@@ -75,9 +75,8 @@ def test_blocks_of_records_do_not_matter(monkeypatch):
 def test_ledger_of_poly_sfw(n):
     """Printed: 1.036 by advanced composition, less by PLD, far less for one record."""
     setup, delta = Setup("least_squares", 1.0, 16), n**-2.0
-    ratio = 2 * math.sqrt(
-        n * math.log(1 / delta)
-    )  # every selection at the printed one
+    # every selection at the printed one
+    ratio = 2 * math.sqrt(n * math.log(1 / delta))
     composed = Ledger((NoisyMax(1.0, ratio, n - n // 2 + 1, "", ""),))
     printed = true_epsilon(composed, delta)
     assert 0.6 < printed < 1.0
@@ -341,9 +340,8 @@ def test_sensitivities_of_the_right_children():
         found = []
         for t in range(1, tree.phases + 1):
             for leaf in range(1, 2**t):
-                depth = t - int(
-                    math.log2(leaf & -leaf)
-                )  # where the leaf's path turns
+                # where the leaf's path turns
+                depth = t - int(math.log2(leaf & -leaf))
                 given = (setup, tree.batch, t, depth, leaf, options)
                 found.append(noisy_sfw.child_sensitivity(*given) / unit)
         worst.append(max(found))

@@ -86,9 +86,8 @@ def test_a_coarse_choice_is_refined_by_multiples(on):
         for clip in (1.0, 2.0)
     ]
     chosen = trials.seeds_of(5, 2)
-    coarse = on.best(on.best(POINTS, [5]), chosen)[
-        0
-    ]  # its best, tried once more
+    # its best, tried once more
+    coarse = on.best(on.best(POINTS, [5]), chosen)[0]
     around = [
         {"passes": coarse["passes"], "step": coarse["step"] * at["step"],
          "clip": coarse["clip"] * at["clip"]}

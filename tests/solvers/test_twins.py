@@ -39,9 +39,8 @@ from dperm.solvers.single_pass.setup import Setup
 from dperm.solvers.single_pass.sources import Rows
 from solvers import twins
 
-SETTINGS = np.array(
-    [(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)]
-)  # step, clip
+# step, clip
+SETTINGS = np.array([(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)])
 NOISE, DELTA = 0.7, 1e-6
 EXACT = {"rtol": 1e-9, "atol": 1e-10}
 
@@ -468,9 +467,8 @@ def test_baselines_of_streams(name, p):
 
 # --- all of them ----------------------------------------------------------------------
 
-COMPARED = {
-    case.algorithm for case in CASES.values()
-}  # that have a twin above
+# that have a twin above
+COMPARED = {case.algorithm for case in CASES.values()}
 COMPARED |= {
     *(name.split()[0] for name in FITS),
     *STREAMS,

@@ -28,9 +28,8 @@ from dperm.workflow import jobs
 
 # Columns and entries that say when and by what rows were made, or how long it took.
 APART = (*PROVENANCE, "made", "content")
-Path_ = tuple[
-    Any, ...
-]  # of a leaf: group, name of its section, then fields and keys
+# of a leaf: group, name of its section, then fields and keys
+Path_ = tuple[Any, ...]
 
 
 class World:

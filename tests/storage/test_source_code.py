@@ -45,9 +45,8 @@ def other(data: unused.Kind):
 def mine(tmp_path, monkeypatch):
     """A package of one's own; returns a function that edits one of its files."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(
-        source_code, "PACKAGE", tmp_path
-    )  # whose modules count by names
+    # whose modules count by names
+    monkeypatch.setattr(source_code, "PACKAGE", tmp_path)
     for name, text in MODULES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

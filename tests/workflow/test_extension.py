@@ -683,9 +683,8 @@ def test_a_paper_that_compares_methods_needs_one_solver_and_no_other_code(
     sizes = pd.read_csv(figures / "sizes.csv")
     assert sizes["x"].nunique() == 3 and sizes["panel"].nunique() == 2
     judged = pd.read_csv("results/smoke/claims.csv")
-    assert len(judged) == 4 and {*judged["paper"]} == {
-        "adassp"
-    }  # no other is here
+    # no other is here
+    assert len(judged) == 4 and {*judged["paper"]} == {"adassp"}
 
     said = dperm("readme", "scale=smoke")
     assert (

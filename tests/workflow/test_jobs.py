@@ -130,9 +130,8 @@ def test_one_process_draws_what_is_asked_for(
 
 def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
     timed = pd.read_parquet(stages.timing(solved()))
-    assert set(timed["calibration"]) == {
-        "published"
-    }  # of the products that show time
+    # of the products that show time
+    assert set(timed["calibration"]) == {"published"}
     assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
     assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
     folder = Path(solved().output.results, "dpcd", "diabetes")
@@ -141,9 +140,8 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
         for solver in ("dp_cd", "dp_sgd")
     )
     fresh = fresh[fresh["calibration"] == "published"].drop(columns=PROVENANCE)
-    fresh = fresh[
-        fresh["replicate"].isin(timed["replicate"])
-    ]  # the first runs of each
+    # the first runs of each
+    fresh = fresh[fresh["replicate"].isin(timed["replicate"])]
     both = timed.drop(columns=PROVENANCE).merge(fresh, how="inner")
     assert len(both) == len(timed) == len(fresh)
     once = pd.read_parquet(

@@ -84,9 +84,8 @@ def numbers(path: Path) -> pd.DataFrame:
 
 def test_cores_do_not_matter(finished):
     one, two, tables, _ = finished
-    assert (
-        len(tables) == 2 * 2 + 2
-    )  # and the timings, and a sweep of no problem
+    # and the timings, and a sweep of no problem
+    assert len(tables) == 2 * 2 + 2
     for path in tables:
         pd.testing.assert_frame_equal(
             numbers(one / path), numbers(two / path), check_exact=True

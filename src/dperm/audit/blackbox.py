@@ -103,9 +103,8 @@ class AuditVerdict:
     pair: Neighbours | None = None  #: the neighbours it was found on
     #: the event and its counts, or what moved under frozen noise
     proof: str = "no event distinguished neighbours"
-    frozen: bool = (
-        False  #: whether the proof is one of frozen noise, which is certain
-    )
+    #: whether the proof is one of frozen noise, which is certain
+    frozen: bool = False
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0  #: of CPU
     runs: int = 0
@@ -197,9 +196,8 @@ class Search:
         self.tests, self.size = 0, 0  # counts so far; numbers of an output
         self.end = 1.0  # of the stage's budget
         self.refusals: dict[str, str] = {}  # the first text of each exception
-        self.raising: list[
-            Candidate
-        ] = []  # on one of whose data sets it raises
+        # on one of whose data sets it raises
+        self.raising: list[Candidate] = []
         self.endless = ""  # how it refuses a record that is not finite
 
     def verdict(self) -> AuditVerdict:
@@ -248,9 +246,8 @@ class Search:
     def _tell_if_slow(self) -> None:
         """Say so where the budget allows hardly any pair to be counted."""
         learning, proving = self._clear
-        runs = 2 * (
-            learning + proving
-        )  # which prove an event that always comes
+        # which prove an event that always comes
+        runs = 2 * (learning + proving)
         spent = max(self.clock.cpu, self.clock.wall / PATIENCE)
         seconds_a_run = spent / max(self.target.runs, 1)
         if (
@@ -362,9 +359,8 @@ class Search:
         for k, seed in enumerate(seeds):
             output, raised = self._run(data, seed)
             outputs[k, : output.size] = output[: self.size]
-            if (
-                output.size > self.size
-            ):  # than any at first: that there are more
+            if output.size > self.size:
+                # than any at first: that there are more
                 outputs[k, -1:] = np.inf
             texts.append(raised)
         return outputs, texts[0]

@@ -31,9 +31,8 @@ from dperm.audit.functions import (
 )
 from dperm.privacy.accountants.tight import gaussian_epsilon
 
-PLACE = re.compile(
-    r"[\w./-]+:[A-Za-z_][\w.]*"
-)  # module:function or path.py:function
+# module:function or path.py:function
+PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")
 NOT_REFUTED = 0  # exit codes
 REFUTED = 1
 REFUSED = 2
@@ -196,9 +195,8 @@ def in_time(
     """
     ours, theirs = multiprocessing.Pipe(duplex=False)
     arguments = (theirs, function, claim, domain, seed)
-    process = multiprocessing.Process(
-        target=_audited, args=arguments
-    )  # may fork too
+    # may fork too
+    process = multiprocessing.Process(target=_audited, args=arguments)
     limit = PATIENCE * claim.seconds
     end = time.monotonic() + limit + GRACE
     so_far = None
@@ -344,8 +342,7 @@ def save(folder: Path, verdict: AuditVerdict, text: str) -> None:
     ):
         names = [f"x{j + 1}" for j in range(records.X.shape[1])]
         header = ",".join([*names, "y"])
-        rows = np.column_stack(
-            [records.X, records.y]
-        )  # of which 17 digits tell all
+        # of which 17 digits tell all
+        rows = np.column_stack([records.X, records.y])
         path = folder / f"{name}.csv"
         np.savetxt(path, rows, "%.17g", ",", header=header, comments="")

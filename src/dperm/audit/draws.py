@@ -54,9 +54,8 @@ class RecordedRun:
     raised: str = ""  #: the exception in words; the output is empty then
     legacy: bool = False  #: whether numpy's own generator has this run's seed
     python: bool = False  #: whether that of ``random`` has it
-    system: np.random.Generator | None = (
-        None  #: in place of the system's numbers
-    )
+    #: in place of the system's numbers
+    system: np.random.Generator | None = None
 
     def noise(self, law: str, unit: Any, loc: Any, scale: Any) -> Any:
         """Record a draw and return it, with the script's numbers where they fit."""
@@ -217,9 +216,8 @@ class RandomState(_RecordedDraws, np.random.RandomState):
         if isinstance(seed, np.random.BitGenerator):
             super().__init__(seed)
             return
-        bits = np.random.MT19937(
-            0
-        )  # numpy would ask the system for a seed first
+        # numpy would ask the system for a seed first
+        bits = np.random.MT19937(0)
         bits._legacy_seeding(_current_run.fresh() if seed is None else seed)  # type: ignore[attr-defined]
         super().__init__(bits)
 

@@ -408,9 +408,8 @@ class AuditedFit:
             run.output = numbers(value)
         except (CannotAuditError, KeyboardInterrupt):
             raise
-        except (
-            BaseException
-        ) as error:  # other people's code may raise anything
+        except BaseException as error:
+            # other people's code may raise anything
             run.raised = told(error)
         self.replayed += run.replayed
         return run

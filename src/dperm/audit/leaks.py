@@ -36,9 +36,8 @@ def refuse_leaks(
 
     A module that states a reason in ``UNCHECKED`` runs unchecked; that is logged.
     """
-    if (
-        algorithm in registry.PLACES
-    ):  # this package's tests check its own solvers
+    if algorithm in registry.PLACES:
+        # this package's tests check its own solvers
         return
     unchecked = getattr(registry.load(algorithm), "UNCHECKED", "")
     if unchecked:

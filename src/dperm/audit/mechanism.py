@@ -245,16 +245,14 @@ class Mechanism:
     end: Callable[[Any], Any] | None = None
     published: Callable[[Any], Array] = attrgetter("weights")
     select: Callable[[Array], tuple] = lambda view: ()
-    ahead: int = (
-        0  #: first draws, which hide no selection but the first events
-    )
+    #: first draws, which hide no selection but the first events
+    ahead: int = 0
     epsilon: float = 1.0  #: target of its calibration
     positions: tuple[int, ...] = (0,)  #: records worth replacing
     parallel: bool = False  #: whether releases read records of their own
     real: bool = False  #: whether labels are numbers, not signs
-    bound: Array | None = (
-        None  #: public bounds on the entries of a record, (p,)
-    )
+    #: public bounds on the entries of a record, (p,)
+    bound: Array | None = None
     tried: tuple[
         tuple[Array, Array], ...
     ] = ()  #: pairs of records to be tried first

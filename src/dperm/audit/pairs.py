@@ -51,9 +51,8 @@ def odd_pairs(m: Mechanism) -> list[Pair]:
     """
     position = m.positions[0]
     p = m.base.X.shape[1]
-    turns = np.where(
-        np.arange(p) % 2, -1.0, 1.0
-    )  # sums are infinity less infinity
+    # sums are infinity less infinity
+    turns = np.where(np.arange(p) % 2, -1.0, 1.0)
     records = [(x, 1.0) for x in ODD]
     if m.real:
         records += [*zip(ODD, ODD[::-1], strict=True)]

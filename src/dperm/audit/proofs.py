@@ -252,9 +252,8 @@ def _losses(law_d: Law, law_d_prime: Law, delta: float) -> Bound | None:
     largest = 0.0
     for side_law in (law_d, law_d_prime):
         z = np.array([sample(name, rng, (SAMPLES,)) for name in law_d.laws])
-        z *= 10.0 ** rng.uniform(
-            0, 1.5, SAMPLES
-        )  # any points of the support will do
+        # any points of the support will do
+        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
         outputs = side_law.drawn(z)
         ratios = law_d.density(outputs) - law_d_prime.density(outputs)
         largest = max(largest, float(np.abs(ratios).max().round(DIGITS)))
@@ -319,9 +318,8 @@ def ratio_bound(
     """
     low, _ = binomial_bounds(under, trials, level / 2)
     _, high = binomial_bounds(over, trials, level / 2)
-    none = -math.expm1(
-        math.log(level / 2) / trials
-    )  # 1 - level loses its digits
+    # 1 - level loses its digits
+    none = -math.expm1(math.log(level / 2) / trials)
     high = np.where(over == 0, none, high)
     return np.log(np.maximum(low - delta, 1e-300) / high)
 

@@ -40,9 +40,8 @@ _LEFT = 1e-6  # of the noise, and of the view, that may stay unmatched
 _ROUGH = 1e-11
 _ENTRIES = 3  # of a selection, whose thresholds are compared
 _MAX_GAP = 128.0  # units of noise: a gap beyond which nothing is gained
-HIDES: dict[
-    str, tuple[type[Event], ...]
-] = {  # events by the noise that hides them
+# events by the noise that hides them
+HIDES: dict[str, tuple[type[Event], ...]] = {
     "gaussian": (
         Gaussian,
         SampledGaussian,
@@ -172,9 +171,8 @@ class Replay:
         events = [
             e for e in self.m.ledger.events if not isinstance(e, NoisyMax)
         ]
-        ahead_count = (
-            self.m.ahead
-        )  # of the draws, whose events are the ledger's first
+        # of the draws, whose events are the ledger's first
+        ahead_count = self.m.ahead
         ahead = events[:ahead_count]
         later = events[ahead_count:]
         pairs: list[tuple[int, Event]] = []

@@ -69,9 +69,8 @@ WEAK = (  # penalties so weak that no weight reaches zero or a bound
     Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     Penalty(l2=1e-4),
 )
-RIDGE = Penalty(
-    l2=1.0
-)  # a few times M, which are equal: the scores move with it
+# a few times M, which are equal: the scores move with it
+RIDGE = Penalty(l2=1.0)
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,8 @@ class Needs:
     loss: str = "linear"
     positions: tuple[int, ...] = (0, 15)
     epsilon: float = 1.0
-    is_capped: bool = (
-        False  #: whether its proof bounds the step, as steps must not expand
-    )
+    #: whether its proof bounds the step, as steps must not expand
+    is_capped: bool = False
 
 
 _VERTICES = Needs(
@@ -274,9 +272,8 @@ def _settings(request: AuditRequest) -> Made:
     capped = {key: min(getattr(request.options, key), shape.p) for key in caps}
     request = replace(request, options=replace(request.options, **capped))
     yield setting(request, "", shape, count)
-    if hasattr(
-        request.options, "rule"
-    ):  # later steps depend on the weights: no known law
+    if hasattr(request.options, "rule"):
+        # later steps depend on the weights: no known law
         yield setting(
             request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1
         )

@@ -14,9 +14,8 @@ from dperm.audit.mechanism import DELTA, Mechanism
 from dperm.audit.solvers import NoSubjectError
 from dperm.privacy.events import N, united
 
-FULL_EFFORT: dict[
-    str, int
-] = {}  # effort of an audit: the defaults of ``Audit``
+# effort of an audit: the defaults of ``Audit``
+FULL_EFFORT: dict[str, int] = {}
 SMALL_EFFORT = {"neighbours": 8, "runs": 40}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
 EPSILONS = ("claimed_epsilon", "true_epsilon", "epsilon")

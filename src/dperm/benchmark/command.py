@@ -35,7 +35,10 @@ log = logging.getLogger(__name__)
 
 OVERRIDES = ("data", "output")  # data.mirror=..., output.results=...
 OF_COLUMNS = ("positive", "drop", "missing", "categories")
-OF_NAMES = ("bounds", "categories")  # with the name of a column behind a point
+BY_COLUMN = (
+    "bounds",
+    "categories",
+)  # with the name of a column behind a point
 USUAL = {  # methods if none is named, by whether labels are classes
     True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
@@ -192,9 +195,8 @@ def parse(words: Iterable[str]) -> Request:
             faults.append(f"no key {word!r}{listed}")
         else:
             try:
-                if (
-                    name in OF_NAMES and below
-                ):  # a column's name may have points
+                if name in BY_COLUMN and below:
+                    # a column's name may have points
                     below = [".".join(below)]
                 _put(arguments, [name, *below], _value(name, text))
             except (yaml.YAMLError, TypeError):
@@ -202,9 +204,8 @@ def parse(words: Iterable[str]) -> Request:
     try:
         request = Request(**arguments)
     except ValidationError as error:
-        sentences: dict[
-            str, str
-        ] = {}  # of one key once, and of bounds.age not bounds too
+        # of one key once, and of bounds.age not bounds too
+        sentences: dict[str, str] = {}
         for problem in sorted(
             error.errors(), key=lambda problem: -len(problem["loc"])
         ):
@@ -290,9 +291,8 @@ def compare(
 
     draws = importlib.util.find_spec("matplotlib") is not None
     if is_page:
-        importlib.import_module(
-            "matplotlib"
-        )  # refused now, and not after the runs
+        # refused now, and not after the runs
+        importlib.import_module("matplotlib")
     case, chosen, pythons = planned(request)
     written = _file(request, case.name)
     held_out = len(case.y_held)
@@ -508,9 +508,8 @@ def _site(request: Request) -> Any:
 
     try:
         return compose(request.overrides)
-    except (
-        ConfigError
-    ):  # of another program's configuration, or of the overrides
+    except ConfigError:
+        # of another program's configuration, or of the overrides
         with locate.packaged_alone():
             return compose(request.overrides)
 

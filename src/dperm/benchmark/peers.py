@@ -45,9 +45,8 @@ class Library:
     requires: tuple[str, ...]
     script: Path  #: fits its models to arrays; see ``peer_files``
     note: str  #: what its epsilon is
-    is_affine: bool = (
-        True  #: whether its scores are affine functions of the columns
-    )
+    #: whether its scores are affine functions of the columns
+    is_affine: bool = True
     is_slow: bool = False  #: whether large data have one fit for each epsilon
 
 

@@ -83,17 +83,15 @@ class Claim(Section):
     rows: Point = field(
         default_factory=dict
     )  #: of the table, that it is about
-    each: Grid | list[Grid] | None = (
-        None  #: a grid of groups, or a list of grids
-    )
+    #: a grid of groups, or a list of grids
+    each: Grid | list[Grid] | None = None
     without: dict[str, str] = field(
         default_factory=dict
     )  #: value lost: the reason
     estimate: str = ""  #: an expression
     only: str = ""  #: a condition; of other groups it claims nothing
-    null: Any = (
-        1  #: an expression, a mapping of what changes, or a list of these
-    )
+    #: an expression, a mapping of what changes, or a list of these
+    null: Any = 1
     required: Any = "all"  #: all, any or a share of the groups
     at_least: Real = -math.inf
     at_most: Real = math.inf

@@ -48,9 +48,8 @@ class Finding:
     reason: str = ""  #: why there is no number, or which null holds too
     readings: dict[str, Verdict] = field(default_factory=dict)
     shown: str = ""  #: the reading whose number this is
-    answer: Finding | None = (
-        None  #: on the defence, of what would be contradicted
-    )
+    #: on the defence, of what would be contradicted
+    answer: Finding | None = None
 
     @property
     def missing(self) -> dict[str, str]:

@@ -33,9 +33,8 @@ class Number:
     value: float
     low: float
     high: float
-    of: int = (
-        0  #: the number of cells that a share counts; 0 for other numbers
-    )
+    #: the number of cells that a share counts; 0 for other numbers
+    of: int = 0
     #: whether a part of it was measured, and its interval is not known
     bare: bool = field(default=False, compare=False)
 

@@ -26,9 +26,8 @@ from dperm.numerics.intervals import power, student
 
 Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
 BOUND = "true_epsilon"  # what is proved at most: its interval begins at 0
-Point = dict[
-    str, Any
-]  # column to a value, a list of values, or {contains: text}
+# column to a value, a list of values, or {contains: text}
+Point = dict[str, Any]
 TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
 PROOFS = "proofs"  # stands for a table whose columns are arguments
 MAX_ENTRIES = 6  # of a column that a message lists

@@ -19,9 +19,8 @@ from dperm.names import ConfigError as ConfigError
 from dperm.names import home as home
 
 IN_KEYS = "nothing"  # a key has the settings that come out of it
-_IS_PACKAGED = ContextVar(
-    "_IS_PACKAGED", default=False
-)  # see ``packaged_alone``
+# see ``packaged_alone``
+_IS_PACKAGED = ContextVar("_IS_PACKAGED", default=False)
 ROOT = "config.yaml"
 OWN = "own"  # below results/: rows on problems that are no paper's
 # Names that no paper may have: commands, targets, and folders beside those of papers.

@@ -85,9 +85,8 @@ def named(group: str) -> AfterValidator:
     """A constraint: the text must be the name of a YAML of the group."""
 
     def check(name: str) -> None:
-        if (
-            conf_file(group_file(group, name)) is None
-        ):  # faster than to list them
+        if conf_file(group_file(group, name)) is None:
+            # faster than to list them
             one_of("", name, available(group))
 
     return same(check)
@@ -99,7 +98,7 @@ def _each_once(words: Sequence[Any]) -> None:
             raise ValueError(f"expected each of them once, found {word} twice")
 
 
-def _given(spec: Any, names: str) -> None:
+def _require_axes(spec: Any, names: str) -> None:
     if spec in (GIVEN, None):
         raise ValueError(
             f": expected axes {names}, each with its values, found none"
@@ -107,7 +106,7 @@ def _given(spec: Any, names: str) -> None:
 
 
 def _run(spec: Any) -> None:
-    _given(spec, ", ".join(grid.AXES))
+    _require_axes(spec, ", ".join(grid.AXES))
     points = grid.points(spec, "")
     for axis in grid.AXES:
         for number in grid.values(points, axis):
@@ -115,7 +114,7 @@ def _run(spec: Any) -> None:
 
 
 def _swept(spec: Any) -> None:
-    _given(spec, "of any names")
+    _require_axes(spec, "of any names")
     points = grid.points(spec, "", axes=None)
     for axis in sorted(
         RESERVED_AXES & {name for point in points for name in point}
@@ -160,9 +159,8 @@ def _calibration(name: str) -> None:
     check_call(accountant.epsilon, where, ("ledger", "delta"))
     try:
         epsilon = accountant.epsilon(ONE_RELEASE, 1e-6)
-    except (
-        Exception
-    ):  # it may refuse; an error is told with its line where it is used
+    except Exception:
+        # it may refuse; an error is told with its line where it is used
         return
     if not isinstance(epsilon, Real) or epsilon != epsilon:
         raise ValueError(f"{where}: expected a number, found {epsilon!r}")
@@ -240,18 +238,16 @@ class Source(Part):
     origin: Annotated[str, among(*SOURCES)] = GIVEN
     # paths below the current folder, data.mirror, or an installed package's folder
     files: Annotated[Names, same(_below)] = field(default_factory=list)
-    members: Names = field(
-        default_factory=list
-    )  # of archives among these files
+    # of archives among these files
+    members: Names = field(default_factory=list)
     # http: of files
     urls: Annotated[list[Url], same(_each_once)] = field(default_factory=list)
     id: Count | None = None  # openml: data set id
-    # Sklearn: function of its datasets; package: its name
+    # sklearn: function of its datasets; package: its name
     loader: Name | None = None
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
-    options: dict[str, Any] = field(
-        default_factory=dict
-    )  # of loader, generator
+    # of loader, generator
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 Sources = Annotated[list[Source], Field(min_length=1)]
@@ -364,19 +360,16 @@ class Sweep(Part):
     # the grid at scales smoke and quickstart; None: the same
     small: SweepGrid | None = None
     replicates: Count = 10
-    problems: ProblemNames = field(
-        default_factory=list
-    )  # whose optimum is needed
-    prepared: ProblemNames = field(
-        default_factory=list
-    )  # whose arrays are needed
+    # whose optimum is needed
+    problems: ProblemNames = field(default_factory=list)
+    # whose arrays are needed
+    prepared: ProblemNames = field(default_factory=list)
     # Whether it starts from the tuned settings of its solvers
     tuned: Flag = False
     # Whether its seconds are shown: then nothing else runs
     timed: Flag = False
-    together: Names = field(
-        default_factory=list
-    )  # axes that one process runs through
+    # axes that one process runs through
+    together: Names = field(default_factory=list)
     # Whether a point depends on its own problem and solver only. Then it stays valid
     # when others are added or removed, and is passed its own solver's entry of options.
     apart: Flag = False
@@ -409,9 +402,8 @@ class PrintedNumbers(Part):
     ours: Text = GIVEN  # column
     low: str = ""  # columns of the interval of ours
     high: str = ""
-    rows: dict[str, str] = field(
-        default_factory=dict
-    )  # column: its value in them
+    # column: its value in them
+    rows: dict[str, str] = field(default_factory=dict)
     paper_table: str = ""  # what the paper calls the table, if another name
     # A sentence for readers where the paper does not say what it is
     reading: str = ""
@@ -426,9 +418,8 @@ class Paper(Part):
     title: str = ""
     reference: str = ""
     problems: ProblemNames = field(default_factory=list)
-    small_problems: ProblemNames = field(
-        default_factory=list
-    )  # of the small scales
+    # of the small scales
+    small_problems: ProblemNames = field(default_factory=list)
     runs: dict[Annotated[str, named("solver")], RunSection] = field(
         default_factory=dict
     )
@@ -445,9 +436,8 @@ class Paper(Part):
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)
-    published: dict[str, str] = field(
-        default_factory=dict
-    )  # CSV files in its folder
+    # CSV files in its folder
+    published: dict[str, str] = field(default_factory=dict)
     printed_numbers: list[PrintedNumbers] = field(default_factory=list)
     # A YAML file in its folder: claims and their tests
     claims: str | None = None
@@ -462,9 +452,8 @@ class Scale(Part):
     name: Name = GIVEN
     folder: Folder = ""  # below results/ and figures/
     problems: Literal["all", "small"] = "all"
-    keep: dict[Axis, Count] = field(
-        default_factory=dict
-    )  # values kept per axis
+    # values kept per axis
+    keep: dict[Axis, Count] = field(default_factory=dict)
     replicates: Count | None = None
     fresh: Count | None = None
     # False: sweeps and products with smoke: false are left out
@@ -480,9 +469,8 @@ class Data(Part):
     # Seconds without an answer before a source is abandoned
     timeout: Finite = 60.0
     retries: Natural = 3
-    most_bytes: Count = (
-        2**28
-    )  # of a source's files together, packed and unpacked
+    # of a source's files together, packed and unpacked
+    most_bytes: Count = 2**28
     most_seconds: Finite = 21600.0  # for the download of all files of a source
     # Whether `dperm fetch` fails if no source has the data
     required: Flag = True
@@ -521,15 +509,12 @@ class Settings(Part):
     seed: Natural = 20220202
     workers: Count = 1
     product: str | None = None  # figure, table, sweep: which one; None for all
-    formats: list[Literal["pdf", "svg"]] = field(
-        default_factory=list
-    )  # of figures
-    drawn: list[str] = field(
-        default_factory=list
-    )  # draw: figures/name@digest, tables/
-    overrides: list[str] = field(
-        default_factory=list
-    )  # of the command line, recorded
+    # of figures
+    formats: list[Literal["pdf", "svg"]] = field(default_factory=list)
+    # draw: figures/name@digest, tables/
+    drawn: list[str] = field(default_factory=list)
+    # of the command line, recorded
+    overrides: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,8 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
     path = _path(value, fault["loc"])
     keys = [*path, words["key"]] if fault["type"] == UNKNOWN else path
     key = where(keys) if callable(where) else below(where, keys)
-    if (
-        fault["type"] == "value_error"
-    ):  # of a constraint of ours; it may name a key
+    if fault["type"] == "value_error":
+        # of a constraint of ours; it may name a key
         text = str(words["error"])
         return key + text if text.startswith((".", ":")) else f"{key}: {text}"
     if fault["type"] == UNKNOWN:

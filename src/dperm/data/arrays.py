@@ -100,9 +100,8 @@ def load_arrays(folder: Path, digest: str | None) -> Arrays:
         if digest_arrays(X, arrays["y"]) == digest:
             return X, arrays["y"]
         damage = "other digest"
-    except (
-        Exception
-    ) as error:  # numpy and zipfile raise anything on damaged files
+    except Exception as error:
+        # numpy and zipfile raise anything on damaged files
         damage = " ".join(str(error).split())
     raise ValueError(
         f"{folder.name}: missing or damaged arrays ({damage}): delete {folder} and run "

@@ -506,9 +506,8 @@ def _asked(
     thread.join(seconds)
     if not answers:
         raise SourceError(f"{name}: not had within {seconds:g} s")
-    answer = (
-        answers.pop()
-    )  # an error that refers to itself keeps its socket open
+    # an error that refers to itself keeps its socket open
+    answer = answers.pop()
     if isinstance(answer, OSError) and answer.errno is not None:
         raise answer  # the system's: a full disk
     if isinstance(answer, Exception):
@@ -547,9 +546,8 @@ def check_dataset(dataset: Dataset) -> None:
         f"{where}reader.options",
     )
     from_openml = any(source.origin == "openml" for source in dataset.sources)
-    is_table = (
-        reader.format in ("csv", "arff") or from_openml
-    )  # which are ARFF
+    # which are ARFF
+    is_table = reader.format in ("csv", "arff") or from_openml
     table_keys = [key for key in OF_TABLES if getattr(reader, key)]
     if table_keys and not is_table:
         raise ValueError(

@@ -83,9 +83,8 @@ def mechanisms(solver: str) -> list[Mechanism]:
     try:
         section = read("solver", solver)
         method = methods.configured(solver, section.algorithm, section.options)
-    except (
-        ConfigError
-    ):  # another kind of problem; or a leak, which has its own report
+    except ConfigError:
+        # another kind of problem; or a leak, which has its own report
         return []
     found = []
     for model, n in _models(method):
@@ -209,9 +208,8 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
         "full_batch": lambda view: tuple(view.tolist()),
     }
     changed = lambda view: tuple(np.flatnonzero(view[-p:]).tolist())  # noqa: E731
-    near = np.where(
-        np.arange(P) == P - 1, -1.0, 1.0
-    )  # nearly opposite records
+    # nearly opposite records
+    near = np.where(np.arange(P) == P - 1, -1.0, 1.0)
     rounds = [
         event
         for part, point in parts

@@ -135,9 +135,8 @@ LABEL_CASES: dict[str, tuple[pd.Series, tuple[Any, Any], bool]] = {
     "codes for words": (pd.Series(SIDES), ("no", "yes"), False),
     "words for codes": (pd.Series(WORD_LABELS, dtype="string"), (0, 1), False),
 }
-SERIES: dict[
-    str, Callable[[pd.Series], Any]
-] = {  # of labels, beside a container
+# of labels, beside a container
+SERIES: dict[str, Callable[[pd.Series], Any]] = {
     "array": lambda y: y.to_numpy(),
     "list of lists": lambda y: y.tolist(),
     "list of tuples": lambda y: [(label,) for label in y.tolist()],

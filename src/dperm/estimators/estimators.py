@@ -412,9 +412,8 @@ class DPLinear(Counted):
 
     def _spent(self, width: int, stated: Ledger) -> float:
         """The share of delta that discrete noise costs, with intercept and label."""
-        releases = sum(
-            event.count for event in stated.events[1:]
-        )  # after the sums
+        # after the sums
+        releases = sum(event.count for event in stated.events[1:])
         numbers = releases * width * (width + 1) // 2 + 2 * width
         cost = slack(numbers, self._epsilon)
         if not cost < self._delta / 2:

@@ -95,12 +95,10 @@ class FollowedBatch(FollowedRun):
 class SolverAdapter(ABC):
     """A solver, by its module and options, on a problem of public constants."""
 
-    exact = (
-        False  #: noise is discrete, for release; of the family ``full_batch``
-    )
-    once = (
-        False  #: whether it runs once, so that records need not be held twice
-    )
+    #: noise is discrete, for release; of the family ``full_batch``
+    exact = False
+    #: whether it runs once, so that records need not be held twice
+    once = False
     own = False  #: whether it may change the problem's array
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
@@ -312,7 +310,7 @@ SETTING_NAMES = {
 }
 # Beyond, the rule takes no method with p x p matrices
 MAX_MATRIX_FEATURES = 2000
-# N epsilon / p below which noise is large beside second moments
+# n epsilon / p below which noise is large beside second moments
 FEW_RECORDS = 300
 ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
     "objective_perturbation",
@@ -508,9 +506,8 @@ def configured(
             f"{', '.join(known())}"
         )
     if algorithm not in registry.PLACES:
-        from dperm.audit.leaks import (
-            refuse_leaks,
-        )  # for a user's own solver alone
+        # for a user's own solver alone
+        from dperm.audit.leaks import refuse_leaks
 
         refuse_leaks(name, algorithm, options)
     usual, axes = registry.settings(module)

@@ -69,9 +69,8 @@ class Ranges:
     high: np.ndarray
     centred: bool  #: whether columns may be centred
     weight: float = 1.0  #: of the sums in the joint release
-    most: float = (
-        0.15  #: largest share of the squared budget that the release may take
-    )
+    #: largest share of the squared budget that the release may take
+    most: float = 0.15
     mean: Any = 0.0  #: of t, scalar or shape (k,)
     deviation: Any = 1.0  #: of t, scalar or shape (k,)
 
@@ -224,9 +223,8 @@ def released(
     informed = []
     remaining = noisy / n
     for group in groups:
-        off = release.events[0].scale / (
-            n * group.weight
-        )  # deviation of a mean's noise
+        # deviation of a mean's noise
+        off = release.events[0].scale / (n * group.weight)
         means, remaining = np.split(
             remaining, [len(group.low) * group.centred]
         )

@@ -48,9 +48,8 @@ SEARCHED = (
 )  # losses stay comparable under these
 
 
-Paid = tuple[
-    int, float, Ledger
-]  # a point of the grid, its noise, its releases
+# a point of the grid, its noise, its releases
+Paid = tuple[int, float, Ledger]
 
 
 @cache

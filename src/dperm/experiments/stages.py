@@ -167,9 +167,8 @@ def _timed(
         except UnavailableError:
             return
         design = plan.design(watched)
-        count = min(
-            watched.paper.clocked, design.fresh
-        )  # the others have no rows
+        # the others have no rows
+        count = min(watched.paper.clocked, design.fresh)
         tables = [*_clocked(job, design, count, calibrations)]
     yield from tables
 

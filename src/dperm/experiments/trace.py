@@ -26,9 +26,8 @@ from dperm.storage import source_code
 # An event of Python's audit, with the name of a module
 LOOKUP = "dperm.lookup"
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/run", "/bin")
-_NOTED: list[
-    tuple[set[str], set[str]]
-] = []  # files and modules of jobs that run
+# files and modules of jobs that run
+_NOTED: list[tuple[set[str], set[str]]] = []
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:

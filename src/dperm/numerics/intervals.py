@@ -163,9 +163,8 @@ def tuning_luck(tuned: pd.DataFrame) -> tuple[float, int]:
     count = objective.shape[1]
     if count < 4:
         return math.nan, count
-    logs = np.log(
-        error[objective.argmin(axis=0)]
-    )  # choice by row, seen by column
+    # choice by row, seen by column
+    logs = np.log(error[objective.argmin(axis=0)])
     squares = []
     for row, column in combinations(range(count), 2):
         apart = np.delete(logs[row] - logs[column], [row, column])

@@ -39,9 +39,8 @@ def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
         function(*arrays)
         return
     edges = np.linspace(0, count, pieces + 1).astype(int)
-    with ThreadPoolExecutor(
-        workers
-    ) as pool:  # joblib's threads poll every 10 ms
+    with ThreadPoolExecutor(workers) as pool:
+        # joblib's threads poll every 10 ms
         done = []
         for low, high in itertools.pairwise(edges):
             slices = [array[low:high] for array in arrays]

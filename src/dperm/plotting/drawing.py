@@ -104,9 +104,8 @@ class Picture:
     styles: Mapping[str, Style] = field(default_factory=dict)  #: of curves
     #: text of a curve in a panel instead of its name, by panel and curve
     labels: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    is_named: bool = (
-        False  #: whether curves are named at their ends, else in a legend
-    )
+    #: whether curves are named at their ends, else in a legend
+    is_named: bool = False
     #: panels that have the same scale of y; those of x are then the same in all
     shared: Literal["", "row", "all"] = ""
     ticks: Sequence[float] = ()  #: of x, with plain numbers
@@ -356,9 +355,8 @@ def _styles(picture: Picture) -> dict[str, Style]:
 BARE = {"linestyle": "none"}
 DOTTED = {"linestyle": ":", "linewidth": 1.1, "marker": ""}
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "clip_on": False}
-LINES: dict[
-    str, dict[str, Any]
-] = {  # keywords of ``Axes.plot`` instead of a style's
+# keywords of ``Axes.plot`` instead of a style's
+LINES: dict[str, dict[str, Any]] = {
     "points": BARE,
     "method": BARE,
     "dots": BARE | {"markersize": 4},
@@ -413,9 +411,8 @@ def _method(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     }
     text = number(rows["mean"].iloc[0], 2)
     axes.text(x=1.02, s=text, color=style["color"], **place)
-    axes.set_ylim(
-        len(axes.get_yticks()) - 0.5, -0.5
-    )  # the first is at the top
+    # the first is at the top
+    axes.set_ylim(len(axes.get_yticks()) - 0.5, -0.5)
 
 
 def _line(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:

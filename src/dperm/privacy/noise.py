@@ -170,9 +170,8 @@ def laplace_rows(
     words = signs.bit_generator.random_raw(rows * -(-columns // 64))
     raw = words.astype("<u8", copy=False).reshape(rows, -1).view(np.uint8)
     flipped = np.unpackbits(raw, axis=1, bitorder="little")[:, :columns]
-    drawn *= 1 - 2 * flipped.view(
-        np.int8
-    )  # a negation under a mask takes 9 ns each
+    # a negation under a mask takes 9 ns each
+    drawn *= 1 - 2 * flipped.view(np.int8)
     return deliver("laplace", drawn)
 
 

@@ -41,9 +41,8 @@ from dperm.privacy.events import Ledger
 Array = np.ndarray
 
 MANY = 1 + np.geomspace(1e-2, 1e4, 200)  # orders of ``tuned_epsilon``
-ORDERS = 1 + np.geomspace(
-    0.3, 1000, 40
-)  # fewer, as each takes long to compute
+# fewer, as each takes long to compute
+ORDERS = 1 + np.geomspace(0.3, 1000, 40)
 GAMMA = 0.1  # 3.9 runs on average
 INNER_DELTAS = np.geomspace(1e-4, 0.1, 13)  # deltas of the inner epsilon
 TOLERANCE = 1e-4  # relative, of a noise multiplier

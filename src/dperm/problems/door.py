@@ -447,9 +447,8 @@ def _value_type_of_class(entry: Any) -> str:
 def _value_type_of_entry(entry: Any, own: float | str | None) -> str:
     """The type of an entry among objects; empty for a gap."""
     if own is None:
-        is_number = (
-            _is_gap(entry) or number(entry) is not None
-        )  # NaN, infinity
+        # NaN, infinity
+        is_number = _is_gap(entry) or number(entry) is not None
         return "" if is_number else OTHER
     return WORDS if isinstance(own, str) else NUMBERS
 
@@ -746,9 +745,8 @@ def _of_pandas(values: Any) -> Column:
         )
     if isinstance(dtype, pandas.StringDtype):
         words = values.to_numpy(dtype=object, na_value=None).tolist()
-        is_read = (
-            dtype.na_value is not pandas.NA
-        )  # what pandas 3 makes of any text
+        # what pandas 3 makes of any text
+        is_read = dtype.na_value is not pandas.NA
         return Column(OBJECTS if is_read else WORDS, words, str(dtype), public)
     is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(
         dtype
@@ -757,9 +755,8 @@ def _of_pandas(values: Any) -> Column:
         filled = values.to_numpy(dtype=np.float64, na_value=np.nan)
         value_type = TRUTH if types.is_bool_dtype(dtype) else NUMBERS
         return Column(value_type, filled, str(dtype), public)
-    if (
-        isinstance(dtype, np.dtype) and dtype.kind == "O"
-    ):  # as periods' types say too
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        # as periods' types say too
         return Column(
             OBJECTS, [*values.to_numpy(dtype=object)], str(dtype), public
         )

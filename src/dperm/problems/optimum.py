@@ -178,9 +178,8 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
     bounds = scipy.optimize.Bounds(
         np.zeros(2 * p), np.concatenate((high, low))
     )
-    count = (
-        _FEW if penalty.is_smooth and p > _DENSE else 20000
-    )  # Newton steps do the rest
+    # Newton steps do the rest
+    count = _FEW if penalty.is_smooth and p > _DENSE else 20000
     options = {
         "maxiter": count,
         "maxfun": 2 * count,

@@ -43,9 +43,8 @@ class Penalty:
         if np.isfinite((self.lower, self.upper)).any():
             inside &= ((self.lower <= W) & (self.upper >= W)).all(axis=1)
         total = self.l1 * absolute
-        if (
-            self.l2 or not (absolute < _SQUARABLE).all()
-        ):  # 0 times infinity is NaN
+        if self.l2 or not (absolute < _SQUARABLE).all():
+            # 0 times infinity is NaN
             total = total + 0.5 * self.l2 * (W * W).sum(axis=1)
         return np.where(inside, total, np.inf)
 

@@ -120,9 +120,8 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
 
     for paper in texts.papers(configuration.settings(overrides)):
         if paper.name in names:
-            full_paper = configuration.read(
-                "paper", paper.name
-            )  # a small scale makes less
+            # a small scale makes less
+            full_paper = configuration.read("paper", paper.name)
             product_names = [
                 *full_paper.tables,
                 *(f"{FIGURES}{name}" for name in full_paper.figures),

@@ -97,9 +97,8 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     papers = texts.papers(config)
     papers_by_name = {paper.name: paper for paper in papers}
     figures: list[dict[str, Any]] = []
-    with debug_mode(
-        False
-    ):  # Altair else checks every part of every chart, for minutes
+    with debug_mode(False):
+        # Altair else checks every part of every chart, for minutes
         for place, row in enumerate(answers["every"], 1):
             log.info("%s, %d of %d", row["label"], place, len(papers))
             paper = papers_by_name[row["name"]]

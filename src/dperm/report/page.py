@@ -69,9 +69,8 @@ def answers(
         _paper(paper, scale, config.output, claims, folder)
         for paper in texts.papers(config)
     ]
-    all_papers.sort(
-        key=lambda paper: not paper["counted"]
-    )  # the arena comes last
+    # the arena comes last
+    all_papers.sort(key=lambda paper: not paper["counted"])
     prices = true_epsilons(Path(config.output.results))
     picture = ""
     if len(prices):
@@ -96,9 +95,8 @@ def environment(folder: Path) -> Environment:
     environment = texts.environment()
     environment.filters |= {
         "short": short,
-        "plainly": lambda text: re.sub(
-            r"[$\\{}]", "", text
-        ),  # without marks of LaTeX
+        # without marks of LaTeX
+        "plainly": lambda text: re.sub(r"[$\\{}]", "", text),
         "path": Path,
         "titled": lambda name: (
             configuration.read("problem", name).title or name

@@ -197,9 +197,8 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     for names, verdict in _CITED.findall(line_text):
         cited += [(name, verdict) for name in names.split(", ")]
     if cited and all(verdicts.get(name) == verdict for name, verdict in cited):
-        return _CITED.sub(
-            r"\2", line_text
-        )  # a name such as C1 says nothing alone
+        # a name such as C1 says nothing alone
+        return _CITED.sub(r"\2", line_text)
     return f"Of its statements, {score(rows)}."
 
 

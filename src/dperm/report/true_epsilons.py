@@ -77,9 +77,8 @@ def _epsilons(folder: Path, paper: str) -> Iterator[tuple[object, ...]]:
         table = table[
             (table["update"] == "published") & (table["noise"] != "tight")
         ]
-        table = table[
-            table["algorithm"] != "dp_fw"
-        ]  # its noise is our own choice
+        # its noise is our own choice
+        table = table[table["algorithm"] != "dp_fw"]
     if "algorithm" not in table:
         table = table.assign(algorithm="DP-SkGD")
     for name, group in table.groupby("algorithm", sort=False):

@@ -450,9 +450,8 @@ def _scaled(
 def _largest(rows: Any) -> np.ndarray:
     """The largest absolute entry of each row; shape (n,)."""
     if not sparse.issparse(rows):
-        return np.abs(
-            np.maximum(rows.max(axis=1), -rows.min(axis=1))
-        )  # no -0.0
+        # no -0.0
+        return np.abs(np.maximum(rows.max(axis=1), -rows.min(axis=1)))
     largest = np.zeros(rows.shape[0])
     filled = np.diff(rows.indptr) > 0
     if filled.any():

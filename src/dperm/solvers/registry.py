@@ -86,9 +86,8 @@ def load(algorithm: str) -> ModuleType:
     module = importlib.import_module(
         place("solvers", "algorithm", algorithm, PLACES)
     )
-    sys.audit(
-        "dperm.lookup", module.__name__
-    )  # what keys of results must hold
+    # what keys of results must hold
+    sys.audit("dperm.lookup", module.__name__)
     check(algorithm, module)
     return module
 

@@ -46,7 +46,7 @@ from typing import Any, NamedTuple
 import dperm
 from dperm.names import ConfigError
 from dperm.storage import statements
-from dperm.storage.kept import Kept
+from dperm.storage.answers import StoredAnswers
 from dperm.storage.statements import Import, Statement
 
 PACKAGE = Path(dperm.__file__).parent
@@ -120,7 +120,7 @@ ASIDE = frozenset(
     ("conf", "results", "figures", "logs", "data", "build", "docs")
 )
 MAX_FILES = 5000  # of a folder that counts as a whole
-READ = Kept(statements.read)  # a second of all that a run's keys take
+READ = StoredAnswers(statements.read)  # a second of all that a run's keys take
 
 
 class UnknownNameError(LookupError):
@@ -332,9 +332,8 @@ def _reached_code(entries: tuple[str, ...]) -> dict[str, Code]:
     tops = frozenset(("dperm", *names))
     reached: dict[str, Code] = {}
     todo = [*entries]
-    with (
-        unwatched
-    ):  # a job that reads its code for a key does not depend on it
+    with unwatched:
+        # a job that reads its code for a key does not depend on it
         while todo:
             reached_entry = todo.pop()
             if reached_entry not in reached:

@@ -1,7 +1,7 @@
 """What the top-level statements of a module hold, as far as keys depend on it.
 
 All of it follows from the module's text and the version of Python alone. Therefore this
-module imports nothing of the package: :mod:`dperm.storage.kept` keeps what it reads.
+module imports nothing of the package: :mod:`dperm.storage.answers` keeps what it reads.
 """
 
 from __future__ import annotations

@@ -91,9 +91,8 @@ def _older(config: schema.Config) -> Iterator[Old]:
 def _settings(job: SolverJob, design: plan.Design) -> Iterator[Old]:
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
     tasks = [*tuning.tuning_tasks(job, design)]
-    if (
-        job.folder / "tune.parquet"
-    ).is_file():  # of a run that was tuned to its end
+    if (job.folder / "tune.parquet").is_file():
+        # of a run that was tuned to its end
         for replicates in tuning.rounds(design):
             tasks += tuning.fresh_tasks(job, design, replicates)
     tasks_by_identity = {part_key(job, task).identity: task for task in tasks}

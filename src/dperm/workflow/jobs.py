@@ -97,12 +97,10 @@ class Job:
     inputs: list[str]
     outputs: list[str]
     key: str  #: digest of its settings and code, and of the keys of what it reads
-    work: float = (
-        0.0  #: of ``solve``, the passes over the data of all its settings
-    )
-    alone: bool = (
-        False  #: whether it is timed, and cores beside it are left idle
-    )
+    #: of ``solve``, the passes over the data of all its settings
+    work: float = 0.0
+    #: whether it is timed, and cores beside it are left idle
+    alone: bool = False
     code: list[str] = field(
         default_factory=list
     )  #: entry points, as far as kept
@@ -511,9 +509,8 @@ def _add_report(
     depends_on.append(priced(*REPORTING))
     claims = jobs.add("claims", depends_on=depends_on, reads=rows, spec=base)
     read = [claims.outputs[0]]
-    if (
-        is_audited
-    ):  # the report of a small scale, or of some papers, has no audit
+    if is_audited:
+        # the report of a small scale, or of some papers, has no audit
         for audit_name in AUDITED:
             read += jobs.files("audit", audit_name)
     jobs.add("report", depends_on=depends_on, reads=read, spec=base)

@@ -41,9 +41,8 @@ from dperm.storage.files import POINT
 RTOL = 2e-9  # relative difference that counts as rounding
 LEDGER = "ledger.json"
 AGAIN = "delete it and run again; finished settings are kept"
-REAL = dict.fromkeys(
-    ("passes", "step", "clip", "checkpoint"), float
-)  # may be whole
+# may be whole
+REAL = dict.fromkeys(("passes", "step", "clip", "checkpoint"), float)
 KEY = "config_digest"  # its first half is of all settings, the second of the code
 
 
@@ -198,9 +197,8 @@ def of_sweep(sweep: SweepRun) -> Iterator[str]:
         {**tasks[point].point, **names, "replicate": tasks[point].replicate}
         for point in identities
     ]
-    is_even = (
-        identities.value_counts().nunique() == 1
-    )  # where rows may be equal
+    # where rows may be equal
+    is_even = identities.value_counts().nunique() == 1
     if not is_even and rows.astype(str).duplicated().any():
         yield f"{sweep.path} has a row twice: {AGAIN}"
     if text := _unlike(rows, pd.DataFrame(described)):

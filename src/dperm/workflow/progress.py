@@ -26,17 +26,15 @@ IN_KEYS = "nothing"  # lines of progress
 NAME = "dperm"
 EVERY = 60.0  # seconds between lines on what is running
 TAIL = 400  # bytes at the end of a log that are searched for its last line
-_COUNT = re.compile(
-    r"^.*?[:,] (?=\d+ )"
-)  # before a count stands what the name says
+# before a count stands what the name says
+_COUNT = re.compile(r"^.*?[:,] (?=\d+ )")
 # Of Snakemake's error on a failed shell command, twenty lines with the command in it.
 _STATUS = re.compile(
     r"CalledProcessError.*returned non-zero exit status (\d+)", re.DOTALL
 )
 SIGNALLED = 128  # a shell adds the number of the signal
-silenced = (
-    threading.Event()
-)  # set by an interrupt: what ends then is no failure
+# set by an interrupt: what ends then is no failure
+silenced = threading.Event()
 FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 
 
@@ -87,9 +85,8 @@ class LogHandler(LogHandlerBase):
                 say(f"{self.count}{self.finished}")
         elif event in FAILURES or record.levelno >= logging.WARNING:
             text = self.format(record)
-            if ended := _STATUS.search(
-                text
-            ):  # after the line on the failed job
+            if ended := _STATUS.search(text):
+                # after the line on the failed job
                 say(killed(int(ended[1])))
             else:
                 say(text)

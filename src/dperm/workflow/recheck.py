@@ -54,9 +54,9 @@ from dperm.workflow.coverage import (
 RTOL = 1e-9  # of a value that is computed again
 LEAST_GAP = 1e-10  # relative, of a certified optimum
 COLOURS = ("gamma", "icc_profile", "srgb", "chromaticity")  # chunks of a PNG
-BLOCK = "scorecard: written by `dperm readme`"
+SCORECARD = "scorecard: written by `dperm readme`"
 PICTURES = ("worth", "printed")  # of README
-OF_ALL = (  # files of all papers together
+SHARED_FILES = (  # files of all papers together
     *("claims.csv", "claims.md", "report/index.html"),
     *("audit/epsilon.csv", "audit/tuning.csv"),
 )
@@ -331,7 +331,11 @@ def pages(
     blocks = not config.scale.folder and bool(readme)
     record = store.known_json(folder / manifest.NAME) or {}
     if not table.is_file():
-        if listed.is_file() or index.is_file() or (blocks and BLOCK in readme):
+        if (
+            listed.is_file()
+            or index.is_file()
+            or (blocks and SCORECARD in readme)
+        ):
             coverage.absent("verdicts", table, "run `dperm claims`")
         else:
             coverage.count("verdicts", ABSENT)
@@ -367,9 +371,8 @@ def pages(
             continue
         try:
             fresh = text()
-            versions = str(
-                record.get("versions")
-            )  # of who made it, not who verifies
+            # of who made it, not who verifies
+            versions = str(record.get("versions"))
             candidates = fresh, fresh.replace(store.versions(), versions)
             is_same = path.read_text(encoding="utf-8") in candidates
         except ConfigError:  # a README of the user's own, without marks
@@ -469,7 +472,7 @@ def of_no_job(
     for config in configs:
         top = Path(config.output.results)
         stems = [Path(config.output.figures, name) for name in PICTURES]
-        remade |= {top / file for file in (*OF_ALL, *audited)}
+        remade |= {top / file for file in (*SHARED_FILES, *audited)}
         remade.add(top / config.paper.name / "complete.txt")
         for collection in makers.FORMATS:
             names = getattr(config.paper, collection)

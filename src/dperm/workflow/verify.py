@@ -82,7 +82,7 @@ CLONE = (
     "no rows here of {}: their tables, figures, ledgers and settings are not made "
     "again; results.zip of a release has the rows"
 )
-PART = (
+ONLY_PAPERS = (
     "papers were named: what shows all (pages, README, audit) is not looked at"
 )
 
@@ -139,9 +139,8 @@ def faults_of(
     for check in checks:
         try:
             coverage.faults.extend(check())
-        except (
-            Exception
-        ) as error:  # a damaged file, or rows that give no table
+        except Exception as error:
+            # a damaged file, or rows that give no table
             text = " ".join(str(error).split())
             coverage.faults.append(f"{name}: {type(error).__name__}: {text}")
     coverage.faults[before:] = dict.fromkeys(coverage.faults[before:])
@@ -365,9 +364,8 @@ def _laid_out(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     for check in checks:
         try:
             yield from check()
-        except (
-            FileNotFoundError
-        ):  # of a part: rows or optima that these rest on
+        except FileNotFoundError:
+            # of a part: rows or optima that these rest on
             coverage.count("rows", UNCHECKABLE)
 
 
@@ -645,9 +643,8 @@ def difference(
             "[right]", "is made"
         )
         return message[:400], False
-    return "", stored.map(repr).equals(
-        fresh[stored.columns].map(repr)
-    )  # -0.0 is not 0.0
+    # -0.0 is not 0.0
+    return "", stored.map(repr).equals(fresh[stored.columns].map(repr))
 
 
 # --- a paper that is complete ---------------------------------------------------------
@@ -747,7 +744,7 @@ def main(options: argparse.Namespace) -> None:
         if not has_rows(config.paper, folder / config.paper.name)
     ]
     notes = [CLONE.format(", ".join(clones))] if clones else []
-    notes += [PART] * bool(papers)
+    notes += [ONLY_PAPERS] * bool(papers)
     tracked = {
         file: path
         for file, path in manifest.tracked_files(scale).items()

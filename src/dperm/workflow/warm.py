@@ -36,9 +36,8 @@ from typing import Any, NoReturn
 from dperm.experiments import launch
 
 THREADS = Path("/proc/self/task")  # one entry for each thread of this process
-ARROW = {
-    "JE_ARROW_MALLOC_CONF": "background_thread:false"
-}  # of its own jemalloc
+# of its own jemalloc
+ARROW = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 # Besides the modules of the stages: what these import when they are called.
 LIBRARIES = (
     *("dperm.config.run_spec", "dperm.experiments.checks"),
@@ -156,9 +155,8 @@ def serve(
                 for watched in (job.process, job.connection.fileno()):
                     jobs[watched] = job
                 poll.register(job.process, select.POLLIN)
-                poll.register(
-                    job.connection, 0
-                )  # tells only that the asker has gone
+                # tells only that the asker has gone
+                poll.register(job.connection, 0)
             elif number in jobs and number == jobs[number].process:
                 job = jobs.pop(number)
                 if jobs.pop(job.connection.fileno(), None):
@@ -190,9 +188,8 @@ class ForkedJob:
         self.pid = os.fork()
         if self.pid == 0:
             descriptor = self.connection.fileno()
-            os.closerange(
-                3, descriptor
-            )  # the listener, and what other askers wait at
+            # the listener, and what other askers wait at
+            os.closerange(3, descriptor)
             os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
             signal.signal(signal.SIGINT, interrupt)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

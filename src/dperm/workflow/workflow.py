@@ -23,9 +23,8 @@ from dperm.workflow.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 REPORTED = ("claims", "report")  # targets of the papers beside them
-OVERRIDES = {
-    "name": "product"
-}  # wildcards of a job to other keys of overrides
+# wildcards of a job to other keys of overrides
+OVERRIDES = {"name": "product"}
 PLACES = re.compile(r"(output|hydra)(\..*)?|data\.dir|scale\.folder")
 # Isolated and without site-packages, Python starts in ten milliseconds.
 LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
@@ -438,9 +437,8 @@ def backdate_data(jobs: Jobs) -> None:
     rows; data that another scale fetches in a clone must not make these stale. Rows
     that follow from other data have other keys.
     """
-    files_of: dict[
-        str, set[str]
-    ] = {}  # files by the data set that they are made of
+    # files by the data set that they are made of
+    files_of: dict[str, set[str]] = {}
     for problem, dataset in jobs.dataset_of.items():
         files = files_of.setdefault(dataset, {*jobs.files("fetch", dataset)})
         files |= {

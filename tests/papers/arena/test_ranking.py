@@ -162,9 +162,8 @@ def test_the_shipped_rule_is_judged_by_its_range():
         table({"p": {"A": 0.1, "B": 0.4}}, epsilon=epsilon)
         for epsilon in (0.1, 9.0)
     ]
-    errors = ranking.cells(
-        pd.concat(rows)
-    )  # in the first range and in the fourth
+    # in the first range and in the fourth
+    errors = ranking.cells(pd.concat(rows))
     rule = {"logistic": [*"BAAAA"], "least_squares": [*"AAAAA"]}
     found = pd.DataFrame(ranking.model(errors, rule)).set_index("choice")
     assert found.loc["dperm.fit", "regret"] == pytest.approx(0.15)

@@ -32,9 +32,8 @@ def test_an_epsilon_an_iteration_saves_the_root_of_their_number(
 ):
     plain = noise_of(instance, RunSetting(**keys))
     single = noise_of(instance, RunSetting(**keys, per="iteration"))
-    assert plain.index_scale / single.index_scale == pytest.approx(
-        3.0
-    )  # sqrt(9)
+    # sqrt(9)
+    assert plain.index_scale / single.index_scale == pytest.approx(3.0)
     if keys is OURS:
         assert plain.sketch_scale / single.sketch_scale == pytest.approx(3.0)
     counts = [

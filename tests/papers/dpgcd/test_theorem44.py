@@ -159,8 +159,7 @@ def test_a_run_on_squares_leaves_the_noise_of_the_steps_that_were_right():
     assert theorem44.run_decaying(at, n, 1, 1, 300).mean() == pytest.approx(
         at.start - 0.5, rel=1e-3
     )
-    alone = theorem44.decaying(
-        1, 1.0, 1e-6
-    )  # half a squared Laplace number is left
+    # half a squared Laplace number is left
+    alone = theorem44.decaying(1, 1.0, 1e-6)
     ends = theorem44.run_decaying(alone, n, 1, 1, 20_000)
     assert ends.mean() / alone.scale(n, 1) ** 2 == pytest.approx(1, rel=0.1)

@@ -27,9 +27,8 @@ def tallied(target, seed, n=1000, d=8, bias=0.3, p=1.5, options=OPTIONS[0]):
 def test_a_phase_in_closed_form_is_all_its_leaves(options):
     quick = tallied(PRIVATE, 3, options=options).solve()
     slow = tallied(PRIVATE, 3, options=options)
-    leaves = [
-        *noisy_sfw.Run.releases(slow)
-    ]  # every leaf's step on the same estimates
+    # every leaf's step on the same estimates
+    leaves = [*noisy_sfw.Run.releases(slow)]
     assert len(leaves) > slow.tree.phases
     np.testing.assert_allclose(quick, slow.x, rtol=1e-12)
 

@@ -121,9 +121,8 @@ def compared(monkeypatch):
             )
             for row in last_round(name, solver, error, seed + 10 * len(name))
         ]
-        again = [
-            row | {"replicate": 1, "objective": -1.0} for row in rows
-        ]  # as smoke
+        # as smoke
+        again = [row | {"replicate": 1, "objective": -1.0} for row in rows]
         rows += [
             *again,
             {"problem": "lost", "status": "unavailable", "replicate": 0},
@@ -145,9 +144,8 @@ def test_the_widest_control_bounds_what_is_decided(compared):
     assert len(control) == 1 and control["ratio"].iloc[0] == pytest.approx(
         1.5, rel=0.1
     )
-    assert (
-        control["ci_low"].iloc[0] > 1
-    )  # by its interval alone it would be decided
+    # by its interval alone it would be decided
+    assert control["ci_low"].iloc[0] > 1
     rest = rows[rows["question"] != tables.CONTROL_TUNED]
     assert (rest["band"] == control["ratio"].iloc[0]).all()
     steep = rest[rest["problem"] == "steep"].set_index(["first", "second"])

@@ -262,9 +262,8 @@ def test_deviations_are_tested_by_f():
     theirs = rng.standard_normal((2000, 5)).std(axis=1, ddof=1)
     printed = pd.Series([float(f"{one:.1g}") for one in theirs])
     found = law.of_deviations(printed, pd.Series(ours), [10] * 2000, 5)
-    assert (
-        found < 0.05
-    ).mean() < 0.06  # the two ways to normalise make it wide
+    # the two ways to normalise make it wide
+    assert (found < 0.05).mean() < 0.06
     far = law.of_deviations(
         pd.Series([9.0, 0.02]), pd.Series([1.0, 1.0]), [10, 10], 5
     )

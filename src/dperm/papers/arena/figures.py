@@ -257,9 +257,8 @@ def _heat(axis: Axes, shades: np.ndarray) -> Any:
     image_style: Any = {
         "aspect": "auto",
         "interpolation": "none",
-        "norm": TwoSlopeNorm(
-            0.0, LOW, HIGH
-        ),  # its middle is the best constant
+        # its middle is the best constant
+        "norm": TwoSlopeNorm(0.0, LOW, HIGH),
     }
     return axis.imshow(shades, cmap="RdYlBu_r", **image_style)
 

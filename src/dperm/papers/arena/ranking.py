@@ -264,9 +264,8 @@ def curves(errors: pd.DataFrame) -> list[dict[str, Any]]:
 
 # --- rules ----------------------------------------------------------------------------
 
-Rule = Sequence[
-    Sequence[str]
-]  # methods in each range, of which the first that can
+# methods in each range, of which the first that can
+Rule = Sequence[Sequence[str]]
 
 
 def model(

@@ -19,9 +19,8 @@ from dperm.data.fetching import load_fetched
 from dperm.estimators import methods
 from dperm.experiments.inputs import Inputs, UnavailableError
 
-_LAST: dict[
-    tuple[Any, ...], Case
-] = {}  # a problem's methods run one after another
+# a problem's methods run one after another
+_LAST: dict[tuple[Any, ...], Case] = {}
 
 
 def case_of(inputs: Inputs, point: Mapping[str, Any]) -> Case:

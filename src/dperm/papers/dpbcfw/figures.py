@@ -40,9 +40,8 @@ NOISES = {
 }
 UPDATES = {"published": "as published", "feasible": "feasible"}
 SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
-FAMILIES: dict[
-    str, Callable[[Any], str]
-] = {  # key of a family: label of a curve
+# key of a family: label of a curve
+FAMILIES: dict[str, Callable[[Any], str]] = {
     "nodes": "K = {:g}".format,
     "epsilon": "$\\epsilon$ = {:g}".format,
     "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
@@ -68,9 +67,8 @@ OF_ALL = (
 )  # keys of panels that FW has too
 SIZES = {2: (3.4, 1.9), 3: (2.3, 2.2)}  # of a panel, by the number in a row
 Curve = tuple[str, pd.DataFrame]  # label, runs
-Panel = tuple[
-    str, str, list[Curve]
-]  # a panel: its name in the rows, title, curves
+# a panel: its name in the rows, title, curves
+Panel = tuple[str, str, list[Curve]]
 
 
 def losses(
@@ -198,9 +196,8 @@ def samplings(swept: pd.DataFrame) -> Picture:
         panels.append((panel, title, curves))
     picture = losses(panels, min(3, len(pairs)), (3.0, 1.9))
     marked = np.geomspace(1, table["iteration"].max(), 9).astype(int)
-    even = {
-        "markevery": [*np.unique(marked) - 1]
-    }  # iterations crowd at the right
+    # iterations crowd at the right
+    even = {"markevery": [*np.unique(marked) - 1]}
     return replace(
         picture,
         titles=titles,
@@ -412,9 +409,8 @@ PLAIN: dict[str, Any] = {
     "sketch": 80,
     "nodes": 4,
 }
-VARIED: dict[
-    str, tuple[str, tuple[float, ...]]
-] = {  # what Figures 5 to 8 vary
+# what Figures 5 to 8 vary
+VARIED: dict[str, tuple[str, tuple[float, ...]]] = {
     "figure 5": ("nodes", (2, 4, 8, 16)),
     "figure 6": ("epsilon", (0.001, 0.01, 0.1, 1.0, 10.0)),
     "figure 7": ("split", (0.1, 0.3, 0.5, 0.7, 0.9)),
@@ -436,9 +432,8 @@ def readings(folder: Path, inputs: Inputs, product: Product) -> Picture:
     every figure and every T.
     """
     shared, private, on_data, finer = sweeps_of(folder, product)
-    lines: list[
-        tuple[str, str, pd.DataFrame, str]
-    ] = []  # name, title, runs, varied
+    # name, title, runs, varied
+    lines: list[tuple[str, str, pd.DataFrame, str]] = []
     for name in VARIED:
         runs = _with_eta(
             _with_more(shared, finer) if name == "figure 8" else shared

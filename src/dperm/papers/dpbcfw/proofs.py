@@ -50,9 +50,8 @@ def node_selections_noise(
     scores. The K T answers are binary, and their exact profile is that of two
     binomials.
     """
-    moved = (
-        _selection(epsilon, delta, iterations) / 2
-    )  # over the Laplace scale
+    # over the Laplace scale
+    moved = _selection(epsilon, delta, iterations) / 2
     count = int(nodes * iterations)
     right = 1 - math.exp(-moved) * (1 + moved / 2) / 2
     k = np.arange(count + 1)

@@ -608,9 +608,8 @@ def sketched_products(
     """
     n, d, count = (int(point[key]) for key in ("n", "d", "iterations"))
     rows: Rows = []
-    of_table = min(
-        n, math.ceil(math.log(2 * count * n) / theta**2)
-    )  # Table IV
+    # Table IV
+    of_table = min(n, math.ceil(math.log(2 * count * n) / theta**2))
     for m, table in [
         *((m, False) for m in lengths if m <= n),
         (of_table, True),
@@ -674,9 +673,8 @@ def sensitivity(point: Point, seed: int, trials: int) -> Rows:
     path = dp_bcfw.Run(problem, streams(seed), options, noise)
     path.advance(5)
     sketch = sketch_of(n, options)
-    longest = int(
-        np.argmax(sketch.column_norms)
-    )  # the record that J stretches most
+    # the record that J stretches most
+    longest = int(np.argmax(sketch.column_norms))
     worst = sketch.feature(np.array([longest]), np.ones(1))
     aggregates = [
         path.q,

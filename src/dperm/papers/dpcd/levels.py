@@ -34,9 +34,8 @@ from dperm.solvers.batched.dp_cd import bytes_per_setting, steps
 
 __all__ = ["Options", "Run", "bytes_per_setting", "ledger", "steps"]
 
-LEVELS = np.exp2(
-    np.arange(-20, 31)
-)  # 1e-6 to 1e9; values outside count at the ends
+# 1e-6 to 1e9; values outside count at the ends
+LEVELS = np.exp2(np.arange(-20, 31))
 # Standard deviations of noise that a count must exceed
 CERTAIN_DEVIATIONS = 4.0
 

@@ -95,9 +95,8 @@ def growth(
     ]
 
 
-_SOLVED: dict[
-    Any, tuple[Problem, Optimum]
-] = {}  # the last: it may take a gigabyte
+# the last: it may take a gigabyte
+_SOLVED: dict[Any, tuple[Problem, Optimum]] = {}
 
 
 def _solved(
@@ -135,9 +134,8 @@ def selection(
     """
     module, options = SOLVERS[point["algorithm"]]
     problem = decaying(int(point["p"]), tau, epsilon, delta)
-    clip = np.full(
-        1, problem.n * math.sqrt(problem.p)
-    )  # max |w*_j| = 1: no clipping
+    # max |w*_j| = 1: no clipping
+    clip = np.full(1, problem.n * math.sqrt(problem.p))
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
 
     def ended(count: int, several: list[int]) -> np.ndarray:

@@ -60,9 +60,8 @@ def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
     """Gradient of the population risk at each row of W (L, d), in closed form."""
     if isinstance(source, Coins):
         return np.broadcast_to(-source.mean(setup.q), W.shape)
-    unit = source.optimum(setup)[0] ** (
-        setup.p - 1
-    )  # d^(-1/q), the radius being 1
+    # d^(-1/q), the radius being 1
+    unit = source.optimum(setup)[0] ** (setup.p - 1)
     away = W - source.optimum(setup)
     square = source.mean**2
     common = square * away.sum(axis=1, keepdims=True)

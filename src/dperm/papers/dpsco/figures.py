@@ -109,9 +109,8 @@ def rates(folder: Path, product: Product, norms: Sequence[Any]) -> Picture:
     large; the second well-specified least squares. Published noise.
     """
     table = where(instanced(folder, product), method="noisy_sfw")
-    d = int(
-        table.groupby("instance")["d"].max().min()
-    )  # the largest that all have
+    # the largest that all have
+    d = int(table.groupby("instance")["d"].max().min())
     table = where(table, d=d)
     table = table[table["calibration"].isin([PUBLISHED, "none"])]
     easy = table["instance"] == EASY

@@ -76,9 +76,8 @@ def noise_divergence(alpha: float, q: float) -> Argument:
     """
     r = generalised.smooth_order(q, 2)
     length = 4 / alpha
-    axis = np.linspace(
-        -12, 12, 161
-    )  # sums over it are as accurate as integrals
+    # sums over it are as accurate as integrals
+    axis = np.linspace(-12, 12, 161)
     z = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     squares = _square(z, r)
     total = np.exp(-squares / 2).sum()

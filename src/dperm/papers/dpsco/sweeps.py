@@ -167,9 +167,8 @@ def clock(
     for epsilon in epsilons:  # compile
         run(300, epsilon)
     module, options = _algorithm(solver)
-    for target in _targets(
-        epsilons, n, (TIGHT,)
-    ):  # cache noise: it is not timed
+    for target in _targets(epsilons, n, (TIGHT,)):
+        # cache noise: it is not timed
         module.noise(Setup("least_squares", p, d), n, target, options)
     rows = []
     for epsilon in epsilons:
@@ -297,12 +296,10 @@ def empirical(
     for epsilon, p, constant in itertools.product(epsilons, norms, constants):
         q = p / (p - 1)
         unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
-        ones = round(
-            n * (1 + min(1.0, constant * unit)) / 2
-        )  # records with a plus
-        size = (2 * ones / n - 1) * d ** (
-            -1 / q
-        )  # all signs plus, by symmetry
+        # records with a plus
+        ones = round(n * (1 + min(1.0, constant * unit)) / 2)
+        # all signs plus, by symmetry
+        size = (2 * ones / n - 1) * d ** (-1 / q)
         noise_multiplier = least_multiplier(epsilon, n**-2.0, TIGHT, 1)
         scale = noise_multiplier * 2 * d ** (0.5 - 1 / q) / n
         zero = size * d ** (1 / q)
@@ -365,9 +362,8 @@ def estimator(
     rows = list[Row]()
     biased, hardest = HARD_INSTANCES[solver]
     for p in norms[solver]:
-        sources: dict[str, Any] = {
-            EASY: Signs(d, seed)
-        }  # gradients in closed form
+        # gradients in closed form
+        sources: dict[str, Any] = {EASY: Signs(d, seed)}
         sources |= {hardest: hard_coins(biased, d, seed, bias)}
         for name, source in sources.items():
             loss = "least_squares" if name == EASY else "linear"

@@ -296,9 +296,8 @@ def finalists(
     """
     rows = Rows()
     swept = swept[swept["status"] != "unavailable"]
-    swept = swept[
-        swept["replicate"] == swept["replicate"].min()
-    ]  # smoke has several
+    # smoke has several
+    swept = swept[swept["replicate"] == swept["replicate"].min()]
     for name in [name for name in problems if name in set(swept["problem"])]:
         (problem, _) = problem_of(inputs, name)
         solver_errors = {}

@@ -32,9 +32,8 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
     },
     "full": {"blocks": 1},
 }
-LENGTHS = 2.0 ** np.arange(
-    -8, 2
-)  # K over the theorem's, from which the best is taken
+# K over the theorem's, from which the best is taken
+LENGTHS = 2.0 ** np.arange(-8, 2)
 _STATE = 4  # two errors and two running sums of a pair
 
 

@@ -22,9 +22,8 @@ TIED = 0.01  # settings whose means are as close as this are chosen at random
 SEED = 20261121  # of the draws; no noise of a run depends on it
 TAILS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
-LAW_COLUMNS = [
-    f"q{level:g}" for level in LEVELS
-]  # of a table that holds a law
+# of a table that holds a law
+LAW_COLUMNS = [f"q{level:g}" for level in LEVELS]
 PRINTS = (
     "least",
     "fresh",
@@ -32,9 +31,8 @@ PRINTS = (
 COUNTS = ("true_positives", "false_positives")
 IMPOSSIBLE_DEVIATIONS = 40.0  # standard deviations; practically impossible
 
-Errors = tuple[
-    np.ndarray, dict[str, np.ndarray]
-]  # and counts, see ``by_passes``
+# and counts, see ``by_passes``
+Errors = tuple[np.ndarray, dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)

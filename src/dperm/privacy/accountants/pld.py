@@ -39,7 +39,7 @@ REFINEMENT = 4
 TILTED_TAIL = 1e-18  # of tilted mass that may wrap around
 LARGEST_GRID = 2**22  # points; the answer is still an upper bound
 MOMENT_CELLS = 4096  # of a grid on which moments are bounded
-# Exp of more overflows; used only where the result does not matter
+# exp of more overflows; used only where the result does not matter
 EXPONENT = 700.0
 MARGIN = 1e-4  # relative, added to the bounds of grids for rounding
 ATOMS_MARGIN = 1e-9  # the same where all losses are atoms on every grid
@@ -94,9 +94,8 @@ class Release:
 
     def tilted(self, tilt: float) -> tuple[Array, float]:
         """Return masses * exp(tilt * cell), normalised, and the log of their sum."""
-        top = int(
-            np.flatnonzero(self.masses)[-1]
-        )  # so that the sum cannot vanish
+        # so that the sum cannot vanish
+        top = int(np.flatnonzero(self.masses)[-1])
         cells = np.arange(float(self.masses.size))
         weighted = self.masses * np.exp(np.minimum(tilt * (cells - top), 0.0))
         total = float(weighted.sum())

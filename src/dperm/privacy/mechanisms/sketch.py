@@ -69,9 +69,8 @@ def sketch_delta(
     a = s2 / 2
     b = s2 / (2 * (1 + s2))
     u, weights = _chi_squared(freedom)
-    if mu > 2 * a * math.sqrt(
-        freedom
-    ):  # the Gaussian part is the smoother one
+    if mu > 2 * a * math.sqrt(freedom):
+        # the Gaussian part is the smoother one
         thresholds = losses - a * u[:, None] + b * u
         deltas = gaussian_delta(thresholds, mu) @ weights @ weights
     else:

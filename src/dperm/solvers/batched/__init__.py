@@ -132,9 +132,8 @@ class Run(Block):
     kernel: Any  #: a compiled function, see above
     width = 1  #: settings of a tile, at most
     by_rows = False  #: whether the kernel reads A by rows
-    step_draws = (
-        0  #: random numbers that a step draws; 0: all steps are drawn at once
-    )
+    #: random numbers that a step draws; 0: all steps are drawn at once
+    step_draws = 0
     draws = 1 << 19  #: numbers that are drawn at a time
 
     def __init__(

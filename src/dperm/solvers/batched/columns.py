@@ -136,9 +136,8 @@ def _slopes(V, d):
 def _sums(A, j, d, clip, share, totals):
     """Entries that are zero have a term of zero, which clipping does not change."""
     entries, rows, starts = A
-    if (
-        setting_count(totals) == 1
-    ):  # in a register, which takes a third of the time
+    if setting_count(totals) == 1:
+        # in a register, which takes a third of the time
         clipped_sum = 0.0
         bound = clip[0] * share
         for e in range(starts[j], starts[j + 1]):

@@ -38,9 +38,8 @@ class Options(dp_cd.Options):
 
     share: float = 0.1  #: of epsilon, spent on the constants
     composed: bool = True  #: whether the noise has equation 126's factor p
-    bound: float = (
-        2.0  #: of a feature, as a multiple of its largest absolute value
-    )
+    #: of a feature, as a multiple of its largest absolute value
+    bound: float = 2.0
     #: {"raised", "reflected"}; an estimate below the Laplace scale is raised to it, or
     #: its absolute value is taken
     negative: str = "raised"

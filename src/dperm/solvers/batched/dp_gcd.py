@@ -216,9 +216,8 @@ def _steps(
                             rule, noisy, w, M_j, l1, l2, lower, upper
                         )
                         score += constants[t, 4, setting] * noise
-                        if (
-                            score > best[u, setting]
-                        ):  # never if it is NaN: M_j = 0
+                        if score > best[u, setting]:
+                            # never if it is NaN: M_j = 0
                             best[u, setting] = score
                             gradient[u, setting] = g
                             chosen[u, setting] = j

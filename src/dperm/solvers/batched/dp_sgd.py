@@ -34,9 +34,8 @@ from dperm.solvers.options import at_least
 
 SPARSE = True
 _TILE = 256  # settings of a tile, at most
-_TILE_SIZE = (
-    1 << 17
-)  # weights of a tile, about, so that they stay in the cache
+# weights of a tile, about, so that they stay in the cache
+_TILE_SIZE = 1 << 17
 # A step reads a record or a few, and has one size for all weights
 RECORDWISE = True
 DEFAULT = {"passes": 5, "step": 0.01, "clip": 1}  # without tuning
@@ -91,9 +90,8 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     _, p = shape
     size = batches.shape[1]
     settings = tiles.shape[2]
-    pull = np.empty(
-        (size, settings)
-    )  # step / b times the clipped derivative of a record
+    # step / b times the clipped derivative of a record
+    pull = np.empty((size, settings))
     for t in range(tiles.shape[0]):
         setting_constants = constants[t]
         W = tiles[t]
@@ -209,9 +207,8 @@ def _sparse_steps(
         clip = setting_constants[1]
         shrink = setting_constants[4]
         plain = lower == -np.inf and upper == np.inf
-        plain = (
-            plain and ((shrink == 1.0) | (shrink == 0.0)).all()
-        )  # 0: idle settings
+        # 0: idle settings
+        plain = plain and ((shrink == 1.0) | (shrink == 0.0)).all()
         done[:] = 0
         for k in range(steps):
             for b in range(size):
@@ -324,9 +321,8 @@ class Run(driver.Run):
         if len(settings.step) <= self.few and self.batch == 1:
             self.kernel = _single_steps
             self.width = 1
-        if (
-            self.problem.is_sparse
-        ):  # coordinates walk on for a multiple of four steps
+        if self.problem.is_sparse:
+            # coordinates walk on for a multiple of four steps
             self.kernel = _sparse_steps
             self.width = 64
             self.draws = self.step_draws * max(

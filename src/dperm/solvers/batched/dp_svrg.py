@@ -105,9 +105,8 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
     rows = A[0]
     n, p = shape
     settings = tiles.shape[2]
-    size = max(
-        1, _SLOPES // settings
-    )  # records whose slopes are computed at once
+    # records whose slopes are computed at once
+    size = max(1, _SLOPES // settings)
     pull = np.empty((size, settings))
     for t in range(tiles.shape[0]):
         step = constants[t, 0]

@@ -16,12 +16,10 @@ from dperm.solvers.batched import BatchedSettings
 
 # An objective this many times F(0) at a checkpoint ends a setting
 DIVERGED = 10.0
-BLOCK_BYTES = (
-    1 << 26
-)  # of per-setting memory, for settings that run at the same time
-SPARSE_BYTES = (
-    1 << 30
-)  # for sparse A, whose entries are read once for all settings
+# of per-setting memory, for settings that run at the same time
+BLOCK_BYTES = 1 << 26
+# for sparse A, whose entries are read once for all settings
+SPARSE_BYTES = 1 << 30
 
 
 @dataclass

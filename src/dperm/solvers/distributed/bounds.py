@@ -17,9 +17,8 @@ def by_entries(A: Any) -> Any:
     if sparse.issparse(A) or not A.all():
         return sparse.csc_array(A)
     n, p = A.shape
-    index_type = (
-        np.int32 if n * p < 2**31 else np.int64
-    )  # scipy wants one for both
+    # scipy wants one for both
+    index_type = np.int32 if n * p < 2**31 else np.int64
     rows = np.tile(np.arange(n, dtype=index_type), p)
     starts = np.arange(p + 1, dtype=index_type) * n
     return sparse.csc_array((A.ravel(order="F"), rows, starts), shape=A.shape)

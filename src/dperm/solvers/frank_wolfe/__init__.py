@@ -42,9 +42,8 @@ class Noise:
 
     ledger: Ledger
     index_scale: float = 0.0  #: of the Laplace noise of a score
-    sketch_scale: float = (
-        0.0  #: of the Gaussian noise of a sketched feature's entries
-    )
+    #: of the Gaussian noise of a sketched feature's entries
+    sketch_scale: float = 0.0
     #: by a sound accountant, or an upper bound of that; infinity without noise
     true_epsilon: float = math.inf
     #: {"radius", "gradient"}; a score is the radius times a partial derivative, or the

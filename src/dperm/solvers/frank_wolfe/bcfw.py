@@ -54,9 +54,8 @@ class Options:
     #: coordinates per draw (per node for ``distributed``); all if there are fewer
     tau: int = 1
     nodes: int = 1  #: K: blocks of equal size, as far as p allows
-    constraint: str = (
-        "ball"  #: {"box", "ball"}; [-r, r]^p or the l1 ball of radius r
-    )
+    #: {"box", "ball"}; [-r, r]^p or the l1 ball of radius r
+    constraint: str = "ball"
     radius: float = 1.0  #: r
     #: {"one", "published", "feasible"}; on the ball: the best atom of S; or the best of
     #: each node's part of S, summed as published (||x||_1 up to K r), or averaged

@@ -32,9 +32,8 @@ from dperm.solvers.full_batch.secret import Secret, in_rounds, isometric
 # Features up to which a p x p matrix is released or inverted
 MOST_SQUARE = 512
 
-Steps = Generator[
-    Secret, np.ndarray, None
-]  # yields secrets, receives releases
+# yields secrets, receives releases
+Steps = Generator[Secret, np.ndarray, None]
 
 
 class Fit(ABC):
@@ -79,9 +78,8 @@ class Fit(ABC):
         release = None
         noise: Any = self.exact or self.normal
         while True:
-            with np.errstate(
-                all="ignore"
-            ):  # no warning may depend on the records
+            with np.errstate(all="ignore"):
+                # no warning may depend on the records
                 try:
                     secret = (
                         next(steps) if release is None else steps.send(release)

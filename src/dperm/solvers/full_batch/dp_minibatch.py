@@ -38,9 +38,8 @@ class Options(dp_gd.Options):
 
     steps: int = 60  #: T
     step: float = 1.0
-    share: float = (
-        0.1  #: b / n, rounded to a whole number of records, one at least
-    )
+    #: b / n, rounded to a whole number of records, one at least
+    share: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -100,9 +100,8 @@ class Run(Fit):
         for _ in range(options.steps):
             g = yield scaled.clipped_gradient_sum(self.u, R)
             trace = yield scaled.curvature_sum(self.u, R)
-            mean = (
-                np.maximum(trace[0] / n, 0.0) / R**2
-            )  # in units of R, as published
+            # in units of R, as published
+            mean = np.maximum(trace[0] / n, 0.0) / R**2
             balance = R**2 * (mean / (n**2 * rho)) ** (1 / 3)
             damping = options.damping * np.clip(balance, R**2 / n, R**2 * n)
             slope = g / n + scaled.l2 * self.u

@@ -46,9 +46,8 @@ class Options:
     """Steps, rows, clips and shares of the squared budget."""
 
     steps: int = 3  #: T
-    rows: float = (
-        6.0  #: k as a multiple of p, or of log(20 T / delta) if that is more
-    )
+    #: k as a multiple of p, or of log(20 T / delta) if that is more
+    rows: float = 6.0
     clip: float = 1.0  #: C as in DP-GD
     radius: float = 1.0  #: R as a multiple of sqrt(p)
     share: float = 0.5  #: for the sketches

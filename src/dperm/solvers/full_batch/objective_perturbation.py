@@ -39,9 +39,8 @@ class Options:
     """Bound on a record, ridge, and treatment of minima."""
 
     radius: float = 1.0  #: R as a multiple of sqrt(p)
-    curvature: float = (
-        0.45  #: K = R^2 / Lambda as a multiple of the target epsilon
-    )
+    #: K = R^2 / Lambda as a multiple of the target epsilon
+    curvature: float = 0.45
     minima: str = "exact"  #: {"exact", "approximate"}
     tolerance: float = 1e-9  #: tau / Lambda
     digits: float = 1e-4  #: mu of the release that hides the error

@@ -17,9 +17,8 @@ from dperm.privacy.noise import STREAMS, gaussian, gumbel
 from dperm.solvers.exact_noise import Exact
 
 ROUNDING = 1e-9  # relative excess of a sensitivity over the ledger's
-Normal = Callable[
-    ..., np.ndarray
-]  # Gaussian noise of a scale and size, (k, L)
+# Gaussian noise of a scale and size, (k, L)
+Normal = Callable[..., np.ndarray]
 
 
 class UndeclaredError(ValueError):
@@ -138,16 +137,14 @@ def sketched(
     ``reach`` is R, the bound on a record; ``known`` (L,) is a lower bound on the
     smallest eigenvalue of two data sets' shared moments.
     """
-    from dperm.privacy.mechanisms.sketch import (
-        GaussianSketch,
-    )  # most fits need none
+    # most fits need none
+    from dperm.privacy.mechanisms.sketch import GaussianSketch
 
     def release(event: GaussianSketch, normal: Normal) -> np.ndarray:
         eigenvalues, vectors = np.linalg.eigh(moments)
         added = np.maximum(event.scale**2 - known, 0.0)
-        sizes = np.sqrt(
-            np.maximum(eigenvalues, 0.0) + added[:, None]
-        )  # (L, p)
+        # (L, p)
+        sizes = np.sqrt(np.maximum(eigenvalues, 0.0) + added[:, None])
         p = len(eigenvalues)
         drawn = normal(1.0, rows * p).T.reshape(-1, rows, p)
         mixed = (drawn * sizes[:, None, :]) @ vectors.T

@@ -96,9 +96,8 @@ class Run(Stream):
         etas = [step(setup, n, to.epsilon, to.delta) for to in self.targets]
         self.eta = np.array(etas)
         moves = np.array([sensitivity(setup, eta) for eta in self.eta])
-        self.deviation = (
-            self.scales[:, 0] * moves
-        )  # of phase 0, which is not run
+        # of phase 0, which is not run
+        self.deviation = self.scales[:, 0] * moves
         self.totals = np.zeros_like(self.x)  # of a phase's iterates
         self.shape = {2.0: _L2, math.inf: _BOX}.get(setup.p, _OTHER)
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 IN_KEYS = "nothing"  # the answers are those of the functions
-MOST = 4000  # files in the folder; older ones are removed
+MAX_FILES = 4000  # files in the folder; older ones are removed
 
 
-class Kept:
+class StoredAnswers:
     """A function of plain values with a plain answer, which is kept.
 
     It calls only what its module holds, and what Python's own library does.
@@ -61,9 +61,9 @@ def _folder() -> Path | None:
         folder = cache_folder() / "dperm" / "code"
         folder.mkdir(parents=True, exist_ok=True)
         files = [*folder.iterdir()]
-        if len(files) > MOST:
+        if len(files) > MAX_FILES:
             files.sort(key=lambda path: path.stat().st_mtime)
-            for path in files[: -MOST // 2]:
+            for path in files[: -MAX_FILES // 2]:
                 path.unlink()
     except (
         OSError,

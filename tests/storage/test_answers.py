@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dperm.storage import kept, statements
+from dperm.storage import answers, statements
+from dperm.storage.answers import StoredAnswers
 
 CALLS = []
 TEXT = (
@@ -22,7 +23,7 @@ def letters(text, factor=1):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(answers, "_folder", lambda: tmp_path)
     CALLS.clear()
     return tmp_path
 
@@ -31,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 def cache(tmp_path, monkeypatch):
     """An empty folder of caches."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    forget = kept._folder.cache_clear
+    forget = answers._folder.cache_clear
     forget()
     yield tmp_path
     forget()
@@ -39,10 +40,10 @@ def cache(tmp_path, monkeypatch):
 
 def test_an_answer_is_found_once_for_its_arguments_source_and_python(folder):
     for _ in range(2):
-        assert kept.Kept(letters)("ab") == ("a", "b")
-    assert kept.Kept(letters)("ab", 2) == ("a", "b", "a", "b")
+        assert StoredAnswers(letters)("ab") == ("a", "b")
+    assert StoredAnswers(letters)("ab", 2) == ("a", "b", "a", "b")
     assert CALLS == ["ab", "ab"] and len([*folder.iterdir()]) == 2
-    reader = kept.Kept(letters)
+    reader = StoredAnswers(letters)
     for part in (
         sys.version.encode(),
         b"letters\n",
@@ -55,7 +56,7 @@ def test_an_answer_is_found_once_for_its_arguments_source_and_python(folder):
 
 def test_a_damaged_file_is_replaced(folder):
     text = "abc" * 9
-    reader = kept.Kept(letters)
+    reader = StoredAnswers(letters)
     reader(text)
     (path,) = folder.iterdir()
     content = path.read_bytes()
@@ -64,14 +65,17 @@ def test_a_damaged_file_is_replaced(folder):
     for damaged in (b"", content[:-1], content + b"x", *flips):
         path.write_bytes(damaged)
         assert reader(text) == tuple(text) and path.read_bytes() == content
-    assert kept._read(path.rename(folder / "other")) is None
+    assert answers._read(path.rename(folder / "other")) is None
 
 
 def test_without_a_folder_nothing_is_kept(cache, monkeypatch):
     (cache / "dperm").write_text("no folder")
-    assert kept._folder() is None and kept.Kept(letters)("ab") == ("a", "b")
-    monkeypatch.setattr(kept, "_folder", lambda: cache / "gone")
-    assert kept.Kept(letters)("ab") == ("a", "b")
+    assert answers._folder() is None and StoredAnswers(letters)("ab") == (
+        "a",
+        "b",
+    )
+    monkeypatch.setattr(answers, "_folder", lambda: cache / "gone")
+    assert StoredAnswers(letters)("ab") == ("a", "b")
 
 
 def test_writers_of_one_answer_do_not_spoil_it(folder):
@@ -79,8 +83,8 @@ def test_writers_of_one_answer_do_not_spoil_it(folder):
     path = folder / "name"
 
     def written(_):
-        kept._write(path, answer)
-        return kept._read(path)
+        answers._write(path, answer)
+        return answers._read(path)
 
     with ThreadPoolExecutor(8) as pool:
         assert {*pool.map(written, range(80))} == {answer}
@@ -88,11 +92,11 @@ def test_writers_of_one_answer_do_not_spoil_it(folder):
 
 
 def test_the_folder_does_not_grow_for_ever(cache, monkeypatch):
-    monkeypatch.setattr(kept, "MOST", 10)
+    monkeypatch.setattr(answers, "MAX_FILES", 10)
     for number in range(11):
-        (kept._folder() / f"{number}").write_text("")
-    kept._folder.cache_clear()
-    assert len([*kept._folder().iterdir()]) == 5
+        (answers._folder() / f"{number}").write_text("")
+    answers._folder.cache_clear()
+    assert len([*answers._folder().iterdir()]) == 5
 
 
 def test_what_is_kept_depends_on_the_text_alone():
@@ -106,7 +110,7 @@ def test_what_is_kept_depends_on_the_text_alone():
     assert {
         name.partition(".")[0] for name in modules
     } <= sys.stdlib_module_names
-    reader = kept.Kept(statements.read)
+    reader = StoredAnswers(statements.read)
     assert (
         reader(TEXT, False)
         == reader(TEXT, False)
