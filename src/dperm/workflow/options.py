@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 SHARE = 0.01  # default share of settings and points that ``dperm verify`` runs again
 
@@ -13,7 +14,7 @@ def verify(parser: argparse.ArgumentParser) -> None:
         "what", nargs="*", help="papers (default: all), and key=value"
     )
     text = f"share of the settings that is run again ({SHARE}; 0: none)"
-    parser.add_argument("--replay", type=float, default=SHARE, help=text)
+    parser.add_argument("--replay", type=_share, default=SHARE, help=text)
     parser.add_argument(
         "--seed", type=int, help="that chooses them (default: fresh)"
     )
@@ -22,3 +23,16 @@ def verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="counts and faults as JSON"
     )
+
+
+def _share(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(
+            f"expected a number from 0 to 1, found {text}"
+        )
+    return share
