@@ -123,8 +123,14 @@ def rendered(results: Path = RESULTS) -> str:
     """
     numbers = Numbers(results)
     names = (
-        *("value", "within", "cell", "largest", "count"),
-        *("worth", "proved", "rests"),
+        "value",
+        "within",
+        "cell",
+        "largest",
+        "count",
+        "worth",
+        "proved",
+        "rests",
     )
     known = {name: getattr(numbers, name) for name in names}
     template = jinja2.Template(

@@ -55,14 +55,12 @@ def test_every_mechanism_is_heard():
         and getattr(value, "__module__", "") == noise.__name__
     }
     others = {
-        *(
-            "Streams",
-            "streams",
-            "seeds_of",
-            "listening",
-            "deliver",
-            "signed_noisy_max",
-        ),
+        "Streams",
+        "streams",
+        "seeds_of",
+        "listening",
+        "deliver",
+        "signed_noisy_max",
     }
     assert {*CALLS} - {"generalised_gaussian"} == public - others
 

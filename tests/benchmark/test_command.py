@@ -319,9 +319,16 @@ def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
         "no privacy",
     ]
     for text in (
-        *("DP-CD", "DP-GD", "mine", "the best constant", "without privacy"),
-        *("epsilon 2, default: ", "epsilon 2, grid: ", "cannot do this"),
-        *("epsilon of DP-CD, DP-GD, mine holds given: n", "no release"),
+        "DP-CD",
+        "DP-GD",
+        "mine",
+        "the best constant",
+        "without privacy",
+        "epsilon 2, default: ",
+        "epsilon 2, grid: ",
+        "cannot do this",
+        "epsilon of DP-CD, DP-GD, mine holds given: n",
+        "no release",
     ):
         assert text in told
 

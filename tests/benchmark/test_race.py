@@ -210,7 +210,10 @@ def test_the_number_of_fits_that_is_announced_is_that_of_the_fits(monkeypatch):
         0.0
     ]
     assert [race.duration(s) for s in (0.2, 61, 300, 7200)] == [
-        *("1 s", "61 s", "5 minutes", "2.0 hours")
+        "1 s",
+        "61 s",
+        "5 minutes",
+        "2.0 hours",
     ]
 
 

@@ -12,23 +12,19 @@ from dperm.data import fetch
 LOCAL = ("mirror", "package", "sklearn", "synthetic")
 ABSENT = ("mtp", "rcv1_train")  # their files are put into a mirror by hand
 LARGE = (  # of megabytes
-    *(
-        "a9a",
-        "california",
-        "colon_cancer",
-        "dorothea",
-        "electricity",
-        "leukemia",
-    ),
-    *(
-        "madelon",
-        "magic04",
-        "melting_point",
-        "mushrooms",
-        "phishing",
-        "rcv1_small",
-    ),
-    *("splice",),
+    "a9a",
+    "california",
+    "colon_cancer",
+    "dorothea",
+    "electricity",
+    "leukemia",
+    "madelon",
+    "magic04",
+    "melting_point",
+    "mushrooms",
+    "phishing",
+    "rcv1_small",
+    "splice",
 )
 
 

@@ -59,17 +59,17 @@ FOREIGN = {
 }
 NOT_NEEDED = ("hydra", "omegaconf", "pydantic", "snakemake", "antlr4")
 ROOMS = (
-    *(
-        "audit",
-        "experiments",
-        "data",
-        "config",
-        "papers",
-        "report",
-        "storage",
-        "workflow",
-    ),
-    *("benchmark", "claims", "plotting"),
+    "audit",
+    "experiments",
+    "data",
+    "config",
+    "papers",
+    "report",
+    "storage",
+    "workflow",
+    "benchmark",
+    "claims",
+    "plotting",
 )
 MOST_MODULES = 45
 

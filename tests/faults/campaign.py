@@ -46,7 +46,11 @@ from faults.tiny import Project, same_rows
 LINES = 3  # most of an answer
 TOPS = ("results", "figures", "data")
 SEEN, ACCEPTED, SILENT, LONG, TRACEBACK = (
-    *("seen", "accepted", "silent", "long", "traceback"),
+    "seen",
+    "accepted",
+    "silent",
+    "long",
+    "traceback",
 )
 OUTCOMES = (SEEN, ACCEPTED, SILENT, LONG, TRACEBACK)
 EQUAL, OTHER = "bits equal", "other bits"

@@ -87,8 +87,13 @@ SPARSE = (
 )
 FRANK_WOLFE = ("bcfw", "dp_bcfw", "dp_bcfw_feasible", "dp_fw", "fw")
 STREAMS = (
-    *("noisy_sfw", "noisy_sfw_all", "phased_sgd", "poly_sfw"),
-    *("sco_dp_fw", "sco_dp_sgd", "sco_mirror_descent"),
+    "noisy_sfw",
+    "noisy_sfw_all",
+    "phased_sgd",
+    "poly_sfw",
+    "sco_dp_fw",
+    "sco_dp_sgd",
+    "sco_mirror_descent",
 )
 FITS = {
     "ada_ssp": "least_squares",

@@ -26,22 +26,18 @@ WEEKLY, BY_DAY = (
     "approximate_minima",
 )
 PRICED = (  # by day, one of each family and law of noise; all others weekly
-    *(
-        "ada_ssp",
-        "dp_bcfw",
-        "dp_cd",
-        "dp_gcd_gumbel",
-        "dp_gd",
-        "dp_gram",
-        "dp_sgd",
-    ),
-    *(
-        "dp_minibatch",
-        "dp_skgd",
-        "moments",
-        "sco_dp_sgd",
-        "sco_mirror_descent",
-    ),
+    "ada_ssp",
+    "dp_bcfw",
+    "dp_cd",
+    "dp_gcd_gumbel",
+    "dp_gd",
+    "dp_gram",
+    "dp_sgd",
+    "dp_minibatch",
+    "dp_skgd",
+    "moments",
+    "sco_dp_sgd",
+    "sco_mirror_descent",
 )
 
 

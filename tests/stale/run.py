@@ -43,17 +43,17 @@ from .world import World, made, without
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results/stale.csv"
 COLUMNS = (
-    *(
-        "paper",
-        "kind",
-        "changes",
-        "refused",
-        "jobs",
-        "pairs",
-        "noticed",
-        "idle",
-    ),
-    *("run", "missed", "false_alarms"),
+    "paper",
+    "kind",
+    "changes",
+    "refused",
+    "jobs",
+    "pairs",
+    "noticed",
+    "idle",
+    "run",
+    "missed",
+    "false_alarms",
 )
 ROWS = ("fetch", "prepare", "optimum", "solve", "sweep", "timing", "draw")
 IDLE = {"title", "reference", "thresholds"}  # texts that no number reads

@@ -22,8 +22,11 @@ from .world import World
 JOBS = ["fetch/diabetes", "prepare/diabetes", "optimum/diabetes",
         "solve/dpcd/diabetes/dp_cd"]  # fmt: skip
 SMALL = (
-    *("scale=smoke", "paper.small_problems=[diabetes]", "scale.keep.clip=2"),
-    *("~paper.sweeps.lower_bound", "~paper.tables.lower_bound"),
+    "scale=smoke",
+    "paper.small_problems=[diabetes]",
+    "scale.keep.clip=2",
+    "~paper.sweeps.lower_bound",
+    "~paper.tables.lower_bound",
     "paper.figures.figure3.problems=[diabetes]",
 )
 SAMPLE = 25  # leaves, and edits of code

@@ -28,7 +28,8 @@ from dperm.workflow import jobs, workflow
 from dperm.workflow.jobs import Jobs
 
 ONLY = (  # of the sweeps and tables that are of no problem, none
-    *("paper.small_problems=[diabetes]", "~paper.sweeps.lower_bound"),
+    "paper.small_problems=[diabetes]",
+    "~paper.sweeps.lower_bound",
     "~paper.tables.lower_bound",
     "paper.figures.figure3.problems=[diabetes]",
 )

@@ -178,8 +178,10 @@ def test_a_run_of_the_audit_ends_with_who_was_caught(
 # --- completion, and the manifest -----------------------------------------------------
 
 ONLY = (  # one solver; no sweep and table of no problem
-    *("~paper.runs.dp_cd_priv", "~paper.runs.dp_sgd"),
-    *("~paper.sweeps.lower_bound", "~paper.tables.lower_bound"),
+    "~paper.runs.dp_cd_priv",
+    "~paper.runs.dp_sgd",
+    "~paper.sweeps.lower_bound",
+    "~paper.tables.lower_bound",
 )
 
 

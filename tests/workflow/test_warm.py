@@ -243,4 +243,5 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path):
     )
     done = python("-c", start)
     assert done.returncode == -signal.SIGKILL
+    assert done.stderr == ""
     wait_for(lambda: not psutil.pid_exists(int(done.stdout)))

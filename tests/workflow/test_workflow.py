@@ -21,8 +21,11 @@ OF_NO_PROBLEM = (  # of DP-GCD's sweeps those on drawn data, and what shows them
         f"sweeps.{name}"
         for name in ("growth", "selection", "rates", "theorem")
     ),
-    *("figures.log_p", "tables.sparsity", "tables.selection"),
-    *("tables.rates", "tables.theorem44"),
+    "figures.log_p",
+    "tables.sparsity",
+    "tables.selection",
+    "tables.rates",
+    "tables.theorem44",
 )
 
 

@@ -135,8 +135,13 @@ class Request(BaseModel):
 
 
 LISTS = (
-    *("drop", "categories", "solvers", "epsilon", "tunings"),
-    *("bounds", "label_bounds"),
+    "drop",
+    "categories",
+    "solvers",
+    "epsilon",
+    "tunings",
+    "bounds",
+    "label_bounds",
 )
 OPTION_HELP = {
     key: str(one.description)

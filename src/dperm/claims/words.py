@@ -33,34 +33,28 @@ PROOFS = "proofs"  # stands for a table whose columns are arguments
 MAX_ENTRIES = 6  # of a column that a message lists
 EQUAL = 1e-9  # relative difference of equal numbers
 ALLOWED = (
-    *(
-        ast.Expression,
-        ast.Constant,
-        ast.Name,
-        ast.Load,
-        ast.List,
-        ast.Dict,
-        ast.Call,
-    ),
-    *(
-        ast.keyword,
-        ast.BinOp,
-        ast.Add,
-        ast.Sub,
-        ast.Mult,
-        ast.Div,
-        ast.UnaryOp,
-    ),
-    *(
-        ast.USub,
-        ast.BoolOp,
-        ast.And,
-        ast.Or,
-        ast.Compare,
-        ast.Lt,
-        ast.LtE,
-        ast.Gt,
-    ),
+    ast.Expression,
+    ast.Constant,
+    ast.Name,
+    ast.Load,
+    ast.List,
+    ast.Dict,
+    ast.Call,
+    ast.keyword,
+    ast.BinOp,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.Div,
+    ast.UnaryOp,
+    ast.USub,
+    ast.BoolOp,
+    ast.And,
+    ast.Or,
+    ast.Compare,
+    ast.Lt,
+    ast.LtE,
+    ast.Gt,
     ast.GtE,
 )
 
@@ -385,17 +379,20 @@ class Words:
 
 
 CLAIM_WORDS = (
-    *(
-        "at",
-        "slope",
-        "shape",
-        "fewer",
-        "worst_step",
-        "most",
-        "least",
-        "spread",
-    ),
-    *("inside", "standing_out", "exactly", "outside", "widened", "proof"),
+    "at",
+    "slope",
+    "shape",
+    "fewer",
+    "worst_step",
+    "most",
+    "least",
+    "spread",
+    "inside",
+    "standing_out",
+    "exactly",
+    "outside",
+    "widened",
+    "proof",
 )
 
 

@@ -26,10 +26,8 @@ from dperm.storage.source_code import digest as code
 IN_KEYS = "nothing"  # keys come out of it
 RUNNING = ("dperm.experiments.task:compute", "dperm.problems.problem:build")
 CALIBRATING = (
-    *(
-        "dperm.privacy.calibration:calibrate",
-        "dperm.solvers.batched.trials:noise",
-    ),
+    "dperm.privacy.calibration:calibrate",
+    "dperm.solvers.batched.trials:noise",
     "dperm.experiments.tune:calibrations",
 )
 LOOKUP = "dperm.privacy.accountants"  # looks up an accountant by name

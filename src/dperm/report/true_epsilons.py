@@ -38,8 +38,14 @@ TICKS = (0.01, 0.1, 1, 10, 100, 1000, 10_000)
 LOW = 5e-3  # where the axis begins
 FAR = 100.0  # a bar from there on has its words on its left
 EPSILON_COLUMNS = [
-    *("paper", "method", "least", "most", "proved_least", "proved"),
-    *("unbounded", "settings"),
+    "paper",
+    "method",
+    "least",
+    "most",
+    "proved_least",
+    "proved",
+    "unbounded",
+    "settings",
 ]
 
 

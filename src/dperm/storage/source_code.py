@@ -293,17 +293,26 @@ def _version_of(top: str) -> str:
 def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
     stored: list[Any] = [
-        *(digest, versions, functions, fields_read, own_words, words),
-        *(_reached_code, _code, _reached, _module, _places, _said, _counts),
-        *(
-            _spec,
-            _path,
-            _further,
-            _version,
-            _version_of,
-            _beside,
-            _named_files,
-        ),
+        digest,
+        versions,
+        functions,
+        fields_read,
+        own_words,
+        words,
+        _reached_code,
+        _code,
+        _reached,
+        _module,
+        _places,
+        _said,
+        _counts,
+        _spec,
+        _path,
+        _further,
+        _version,
+        _version_of,
+        _beside,
+        _named_files,
     ]
     for cached in stored:
         cached.cache_clear()

@@ -8,17 +8,18 @@ from typing import Any
 
 # Kinds of files and of what is in them, in the order of a summary.
 KINDS = (
-    *(
-        "files",
-        "rows",
-        "tables",
-        "figures",
-        "pictures",
-        "verdicts",
-        "pages",
-        "audit",
-    ),
-    *("data", "optima", "ledgers", "settings"),
+    "files",
+    "rows",
+    "tables",
+    "figures",
+    "pictures",
+    "verdicts",
+    "pages",
+    "audit",
+    "data",
+    "optima",
+    "ledgers",
+    "settings",
 )
 CHECKED = "checked"  # read and compared with a digest or with another file
 REMADE = "made again"  # made from what it follows from, and compared

@@ -41,7 +41,8 @@ AUDITED = {  # tables of the audit to the functions that make their numbers
 }
 REPORTING = ("dperm.report.claims:write", "dperm.report.stage:report")
 AUDITING = (
-    *("dperm.audit.tables:solver", "dperm.estimators.audited:mechanisms"),
+    "dperm.audit.tables:solver",
+    "dperm.estimators.audited:mechanisms",
     "dperm.experiments.auditing:_solver",
 )
 

@@ -57,8 +57,11 @@ COLOURS = ("gamma", "icc_profile", "srgb", "chromaticity")  # chunks of a PNG
 SCORECARD = "scorecard: written by `dperm readme`"
 PICTURES = ("worth", "printed")  # of README
 SHARED_FILES = (  # files of all papers together
-    *("claims.csv", "claims.md", "report/index.html"),
-    *("audit/epsilon.csv", "audit/tuning.csv"),
+    "claims.csv",
+    "claims.md",
+    "report/index.html",
+    "audit/epsilon.csv",
+    "audit/tuning.csv",
 )
 # How a CSV file differs from a table, as text; empty if it does not.
 Differ = Callable[[Path, pd.DataFrame], str]

@@ -40,9 +40,14 @@ THREADS = Path("/proc/self/task")  # one entry for each thread of this process
 ARROW = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 # Besides the modules of the stages: what these import when they are called.
 LIBRARIES = (
-    *("dperm.config.run_spec", "dperm.experiments.checks"),
-    *("dperm.plotting.drawing", "filelock", "pyarrow.parquet"),
-    *("scipy.stats", "threadpoolctl", "tqdm"),
+    "dperm.config.run_spec",
+    "dperm.experiments.checks",
+    "dperm.plotting.drawing",
+    "filelock",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "threadpoolctl",
+    "tqdm",
 )
 # Arguments of Python that start the server; the number of the socket follows.
 COMMAND = ("-P", "-m", "dperm", "--warm-workers")
@@ -166,7 +171,8 @@ def serve(
             elif number in jobs:
                 poll.unregister(number)
                 jobs.pop(number).kill()
-    print(time.process_time())
+    with suppress(BrokenPipeError):  # who started the server was killed
+        os.write(1, str(time.process_time()).encode())
 
 
 def _import(modules: Iterable[str]) -> None:
