@@ -72,6 +72,10 @@ localrules:
     complete,
 
 
+# For software-deployment-method: apptainer; an image of profiles/Containerfile
+container: os.environ.get("DPERM_CONTAINER")
+
+
 wildcard_constraints:
     paper="|".join(PAPERS),
     dataset="[A-Za-z0-9_-]+",
