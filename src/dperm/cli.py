@@ -213,7 +213,13 @@ def main() -> None:
         # ``| head`` ends it in silence
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
+        if hasattr(signal, "pthread_sigmask") and sys.argv[1:2] != [WARM]:
+            # a job is started with Ctrl-C held back
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        raise SystemExit(130) from None
     except (locate.ConfigError, ModuleNotFoundError) as error:
         raise _ending(error) from error
 

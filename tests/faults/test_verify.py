@@ -495,12 +495,33 @@ def moving(path):
 
 def darkened(path):
     """Have a browser show a picture darker than its pixels are."""
+    chunked(path, b"gAMA", (10_000).to_bytes(4, "big"))
+
+
+def turned(path):
+    """Have a browser show a picture upside down."""
+    orientation = "4d4d002a00000008 0001 0112 0003 00000001 0003 0000 00000000"
+    chunked(path, b"eXIf", bytes.fromhex(orientation))
+
+
+def chunked(path, name, body):
+    """Add a chunk to a PNG, behind its head."""
     content = path.read_bytes()
-    chunk = b"gAMA" + (10_000).to_bytes(4, "big")
-    chunk = (
-        (4).to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big")
-    )
+    chunk = len(body).to_bytes(4, "big") + name + body
+    chunk += zlib.crc32(name + body).to_bytes(4, "big")
     path.write_bytes(content[:33] + chunk + content[33:])
+
+
+def lossless(path):
+    """Replace a PNG by a file of another format with the same pixels."""
+    Image.open(path).convert("RGB").save(path, format="BMP")
+
+
+def scripted(path):
+    """Have the manifest say a script made the run, and the report repeat it."""
+    script = "<script>alert(1)</script>"
+    edit_json(path, versions=script)
+    replaced(path.with_name("report") / "index.html", store.versions(), script)
 
 
 MANIFEST = "results/manifest.json"
@@ -536,6 +557,17 @@ TAMPERED = {
     "no opacity": (FILES["picture"], unseen, True),
     "a second picture": (FILES["picture"], moving, True),
     "another gamma": (FILES["picture"], darkened, True),
+    "a turned picture": (FILES["picture"], turned, True),
+    "another format": (FILES["picture"], lossless, True),
+    "a page behind a picture": (FILES["picture"],
+        lambda path: path.write_bytes(path.read_bytes() + b"<html>"), True),
+    "columns in another order": (ERRORS,
+        lambda path: changed(path, lambda table: table[table.columns[::-1]]), True),
+    "a column of seconds": (ERRORS, lambda path: edited(path, seconds=0.1), True),
+    "an empty column": (FILES["curves"], lambda path: edited(path, note=""), True),
+    "a column of verdicts": (FILES["claims.csv"],
+        lambda path: edited(path, versions="all reproduced"), True),
+    "a script in the manifest": (MANIFEST, scripted, False),
     "a winner": (FILES["winners"],
         lambda path: replaced(path, "DP-CD", "DP-SGD"), True),
     "a verdict on the page": (FILES["claims.md"],
@@ -592,6 +624,12 @@ BY_DAY = (  # every way, and the files that are read in different ways
     "no opacity",
     "a second picture",
     "another gamma",
+    "a turned picture",
+    "a page behind a picture",
+    "columns in another order",
+    "an empty column",
+    "a column of verdicts",
+    "a script in the manifest",
     "a verdict on the page",
     "a paper that is not here",
     "another optimum",
@@ -610,6 +648,37 @@ def test_no_tampering_is_unseen_where_rows_are(results, name):
     file, tamper, again = TAMPERED[name]
     tamper(results / file)
     assert faults(again=again)
+
+
+MARKS = "<!-- {0}: written by `dperm readme` -->\n\n<!-- end of {0} -->\n"
+
+
+def test_pages_with_marks_stay_all_there_and_marked(results):
+    """A reader of README follows its links; a README of one's own has no marks."""
+    Path("README.md").write_text("# A project of my own\n")
+    assert faults() == []
+    file = results / "configuration/paper/tiny/claims.yaml"
+    replaced(file, "kind: variant", "kind: sentence\n  major: true")
+    claims.write(configured())
+    report = Path("docs/reports/tiny.md")
+    pages = {Path("README.md"): "scorecard", report: "claims"}
+    report.parent.mkdir(parents=True)
+    for path, name in pages.items():
+        path.write_text(f"# Title\n\n{MARKS.format(name)}")
+    texts.readme(configured())
+    stage.report(configured())  # which links to them
+    assert faults() == []
+    for path in pages:
+        text = path.read_text()
+        for change in (
+            Path.unlink,
+            lambda path: replaced(path, "written by", "checked by"),
+            lambda path: replaced(path, "reproduced", "contradicted"),
+            lambda path: path.write_text(path.read_text() * 2),
+        ):
+            change(path)
+            assert any(path.name in line for line in faults(again=False))
+            path.write_text(text)
 
 
 def test_a_part_may_be_absent_if_one_asks_for_a_part(results):

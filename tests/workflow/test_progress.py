@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shutil
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -124,6 +125,18 @@ Command 'set -euo pipefail; (python -m dperm solve) > log 2>&1' returned non-zer
     send(handler, level=logging.ERROR, message=text)
     told = capsys.readouterr().err
     assert words in told and told.count("\n") == 1
+
+
+def test_a_run_that_is_terminated_says_so_in_one_line(
+    handler, capsys, monkeypatch
+):
+    monkeypatch.setattr(progress, "silenced", threading.Event())
+    remark = "Will exit after finishing currently running jobs (scheduler)."
+    send(handler, message=remark)
+    failed = "WorkflowError:\nAt least one job did not complete successfully."
+    send(handler, level=logging.ERROR, message=failed)
+    told = capsys.readouterr().err
+    assert told.startswith("dperm: terminated") and told.count("\n") == 1
 
 
 def test_warnings_are_shown_and_snakemakes_own_remarks_are_not(

@@ -33,7 +33,7 @@ from dperm.experiments.task import (
     part_key,
     seed,
 )
-from dperm.privacy.events import RELATION
+from dperm.privacy.events import RELATION, N, united
 from dperm.solvers.batched.engine import DIVERGED
 from dperm.storage import files as store
 from dperm.storage.files import POINT
@@ -221,6 +221,60 @@ def of_timing(config: schema.Config, folder: Path) -> Iterator[str]:
     keys = ["problem", "solver", *IDENTITY]
     if text := _unlike(store.read_table(path), planned, keys):
         yield f"{path}: {text}: {AGAIN}"
+
+
+def of_audit(path: Path, subjects: Sequence[Any]) -> Iterator[str]:
+    """Find findings about a solver that are not of its subjects, or at other prices.
+
+    ``subjects`` are its mechanisms, each of which has every check once.
+    """
+    from dperm.audit.checks import CHECKS
+
+    stored = findings(path)
+    planned = [
+        {
+            "subject": subject.name,
+            "calibration": subject.calibration,
+            "claimed_epsilon": subject.claimed,
+            "true_epsilon": subject.true,
+            "given": "; ".join(united((N,), subject.ledger.given)),
+            "check": check,
+        }
+        for subject in subjects
+        for check in CHECKS
+    ]
+    if text := _unlike(stored, pd.DataFrame(planned)):
+        yield f"{path}: {text}"
+        return
+    measured = stored["measured"].where(stored["check"] == "epsilon")
+    lower = measured.groupby([stored["subject"], stored["calibration"]])
+    if (stored["epsilon"] != lower.transform("max")).any():
+        yield f"{path}: epsilon is not what its check measured"
+
+
+def of_subject(path: Path, fresh: pd.DataFrame) -> Iterator[str]:
+    """Find findings about a subject that differ from those of a fresh audit.
+
+    Differences of rounding are measured as well, and are of no size.
+    """
+    stored = findings(path)
+    keys = ["subject", "calibration"]
+    is_of = (stored[keys] == fresh[keys].iloc[0]).all(axis=1)
+    ran = stored[is_of].reset_index(drop=True)
+    near = np.isclose(ran["measured"], fresh["measured"], rtol=1e-6, atol=1e-9)
+    same = near & (ran[["caught", "note"]] == fresh[["caught", "note"]]).all(
+        axis=1
+    )
+    for _, row in fresh[~same].iterrows():
+        text = f"{row['check']} of {row['subject']}, {row['calibration']}"
+        yield f"{path}: {text} is {row['measured']:.6g} now ({row['note']})"
+
+
+def findings(path: Path) -> pd.DataFrame:
+    """The findings about a solver; there are none if it states no privacy."""
+    if not path.read_text(encoding="utf-8").strip():
+        return pd.DataFrame()
+    return pd.read_csv(path, keep_default_na=False)
 
 
 def _unlike(
