@@ -16,6 +16,7 @@ from PIL import Image
 
 from dperm import cli
 from dperm.config import config as configuration
+from dperm.config.locate import ConfigError
 from dperm.data import digest_arrays
 from dperm.experiments import inputs, products, stages
 from dperm.report import claims, stage, texts
@@ -343,6 +344,11 @@ FAULTS = {
     "a point of other settings": (DRAWN, {"n": 7}, "n is 7, where", 0),
     "a timed run": ("results/tiny/timing.parquet", {"objective": first("objective", 2)},
         "timing.parquet: objective is", 0),
+    "seconds that are none": ("results/tiny/timing.parquet", {"seconds": -1.0},
+        "seconds are missing or below 0", 0),
+    "seeds of points": (DRAWN, {"seed": 5}, "seed is 5", 0),
+    "points without data": (DRAWN, {"status": "unavailable", "reason": "no network"},
+        "says unavailable", 0),
     "points of a sweep": (DRAWN, {"value": 0.0}, "was kept: [0.0]", 1),
 }  # fmt: skip
 
@@ -437,10 +443,20 @@ def emptied(path):
 def restated(change):
     """What changes the calibration of every ledger, and redoes its digests."""
 
-    def tamper(path):
-        entries = json.loads(path.read_text())
+    def of_all(entries):
         for entry in entries:
             change(entry["calibrated"])
+
+    return relisted(of_all)
+
+
+def relisted(change):
+    """What changes the entries of a ledger, and redoes their digests."""
+
+    def tamper(path):
+        entries = json.loads(path.read_text())
+        change(entries)
+        for entry in entries:
             sign(entry)
         path.write_text(json.dumps(entries))
 
@@ -598,6 +614,16 @@ TAMPERED = {
         claimed_epsilon=calibrated["claimed_epsilon"] / 2)), True),
     "fewer releases": (LEDGER, restated(
         lambda calibrated: calibrated["ledger"]["events"].pop()), True),
+    "an entry twice": (LEDGER, relisted(
+        lambda entries: entries.append({**entries[0]})), True),
+    "a word of praise": (LEDGER, relisted(
+        lambda entries: entries[0].update(note="safe")), True),
+    "another use": (LEDGER, relisted(
+        lambda entries: entries[0].update(use="release it")), True),
+    "more steps": (LEDGER, relisted(
+        lambda entries: entries[0].update(steps=entries[0]["steps"] * 2)), True),
+    "lines that end otherwise": (FILES["claims.md"], lambda path: path.write_bytes(
+        path.read_bytes().replace(b"\n", b"\r\n")), True),
     "a pipe": (ERRORS, lambda path: (path.unlink(), os.mkfifo(path)), True),
 }  # fmt: skip
 
@@ -639,6 +665,9 @@ BY_DAY = (  # every way, and the files that are read in different ways
     "less noise",
     "a lower price",
     "fewer releases",
+    "an entry twice",
+    "another use",
+    "lines that end otherwise",
     "a pipe",
 )
 
@@ -648,6 +677,15 @@ def test_no_tampering_is_unseen_where_rows_are(results, name):
     file, tamper, again = TAMPERED[name]
     tamper(results / file)
     assert faults(again=again)
+
+
+def test_where_nothing_is_there_is_nothing_to_verify(results):
+    """One line, with a part as well; not one for every file that a run leaves."""
+    for top in ("results", "figures"):
+        shutil.rmtree(f"{top}/tiny")
+    for words in ((), ("tiny",), ("--partial",)):
+        with pytest.raises(ConfigError, match="no results here of tiny: run"):
+            verified(*words)
 
 
 MARKS = "<!-- {0}: written by `dperm readme` -->\n\n<!-- end of {0} -->\n"

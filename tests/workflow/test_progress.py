@@ -356,6 +356,17 @@ def test_a_damaged_manifest_is_told_and_left(run, caplog, content):
     assert RECORD.read_text() == content
 
 
+def test_a_run_does_not_fail_on_a_manifest_that_cannot_be_written(
+    tmp_path, monkeypatch, caplog
+):
+    """All has been computed by then."""
+    monkeypatch.chdir(tmp_path)
+    Path("results").write_text("a file")
+    manifest.write(Jobs("", [], {}), 2, 0.0, True)
+    assert "the manifest was left as it is: " in caplog.text
+    assert "results" in caplog.text
+
+
 @pytest.mark.parametrize(
     "content", ["", "garbled", "{}", '{"cpu_seconds": 5}', "\x00"]
 )

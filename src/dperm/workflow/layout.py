@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 
 from dperm.config import schema
+from dperm.data import load_prepared
 from dperm.experiments import makers, plan
 from dperm.experiments import tune as tuning
-from dperm.experiments.stages import SweepRun
+from dperm.experiments.stages import SweepRun, SweepTask
 from dperm.experiments.task import (
     IDENTITY,
     PROVENANCE,
@@ -192,17 +193,38 @@ def of_sweep(sweep: SweepRun) -> Iterator[str]:
             f"{len(points) - count} that are not of the configuration: {AGAIN}"
         )
         return
-    names = {"paper": sweep.config.paper.name, "sweep": sweep.name}
-    described = [
-        {**tasks[point].point, **names, "replicate": tasks[point].replicate}
-        for point in identities
-    ]
+    described = [_described(sweep, tasks[point]) for point in identities]
     # where rows may be equal
     is_even = identities.value_counts().nunique() == 1
     if not is_even and rows.astype(str).duplicated().any():
         yield f"{sweep.path} has a row twice: {AGAIN}"
     if text := _unlike(rows, pd.DataFrame(described)):
         yield f"{sweep.path}: {text}: {AGAIN}"
+    if "unavailable" in {*rows["status"]} and _has_data(sweep):
+        yield f"{sweep.path} says unavailable, and its data are here: {AGAIN}"
+
+
+def _described(sweep: SweepRun, task: SweepTask) -> dict[str, Any]:
+    """What all rows of a point and replicate have in common."""
+    config = sweep.config
+    axes = [f"/{axis}={task.point[axis]!r}" for axis in sorted(task.point)]
+    name = sweep.name + "".join(axes)
+    sown = config.paper.name, name, 0, task.replicate
+    return {
+        **task.point,
+        "paper": config.paper.name,
+        "sweep": sweep.name,
+        "replicate": task.replicate,
+        "seed": plan.seed_of(config.seed, "sweep", *sown),
+    }
+
+
+def _has_data(sweep: SweepRun) -> bool:
+    """Whether all problems of a sweep are here; points on others need none."""
+    section = sweep.config.paper.sweeps[sweep.name]
+    names = [*section.problems, *section.prepared]
+    where = sweep.config.data
+    return all(load_prepared(name, where).available for name in names)
 
 
 def of_timing(config: schema.Config, folder: Path) -> Iterator[str]:
@@ -219,8 +241,12 @@ def of_timing(config: schema.Config, folder: Path) -> Iterator[str]:
         tables.append(ran[is_timed])
     planned = pd.concat(tables[1:] or tables).drop(columns=PROVENANCE)
     keys = ["problem", "solver", *IDENTITY]
-    if text := _unlike(store.read_table(path), planned, keys):
+    rows = store.read_table(path)
+    if text := _unlike(rows, planned, keys):
         yield f"{path}: {text}: {AGAIN}"
+    ran = rows["seconds"][rows["status"] == "ok"]
+    if not (np.isfinite(ran) & (ran >= 0)).all():
+        yield f"{path}: seconds are missing or below 0: {AGAIN}"
 
 
 def of_audit(path: Path, subjects: Sequence[Any]) -> Iterator[str]:

@@ -42,6 +42,8 @@ from dperm.experiments.task import SolverJob
 from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration
+from dperm.privacy.events import RELATION
+from dperm.privacy.noise import STUDY
 from dperm.problems.optimum import duality_gap
 from dperm.storage import files as store
 from dperm.workflow import layout, manifest
@@ -66,6 +68,8 @@ SHARED_FILES = (  # files of all papers together
     "audit/epsilon.csv",
     "audit/tuning.csv",
 )
+# Keys of an entry of a ledger whose values are compared by themselves
+OF_ENTRY = ("key", "passes", "code", "calibrated", "digest")
 # How a CSV file differs from a table, as text; empty if it does not.
 Differ = Callable[[Path, pd.DataFrame], str]
 
@@ -243,6 +247,8 @@ def ledgers(
         coverage.absent("ledgers", path, "run the paper again")
         return
     records = store.read_json(path, again, list)
+    if len({record.get("key") for record in records}) < len(records):
+        yield f"{path} has an entry twice: {again}"
     chance = random.Random(f"{seed} {path}")
     tight = {
         id(record) for record in chance.sample(records, min(1, len(records)))
@@ -295,6 +301,17 @@ def _noise(calibrated: Calibration) -> str:
 
 def _stated(job: SolverJob, record: dict[str, Any]) -> Iterator[str]:
     """How an entry differs from the ledger that the solver states at its noise."""
+    stated = {
+        "steps": job.steps(record["passes"]),
+        "neighbours": RELATION,
+        "use": " ".join(STUDY.split()),
+    }
+    if record.keys() != {*OF_ENTRY, *stated}:
+        yield f"its keys are {', '.join(record)}"
+        return
+    for key, expected in stated.items():
+        if record[key] != expected:
+            yield f"{key} is {record[key]}, not {expected}"
     calibrated = Calibration.from_dict(record["calibrated"])
     problem = job.problem
     targets = calibrated.target_epsilon, calibrated.delta
@@ -394,7 +411,7 @@ def pages(
                 yield str(error)
             continue
         candidates = fresh, fresh.replace(store.versions(), versions)
-        is_same = path.read_text(encoding="utf-8") in candidates
+        is_same = path.read_bytes().decode() in candidates
         if not is_same and is_incomplete and path in (index, explored):
             coverage.count("pages", UNCHECKABLE)
             continue

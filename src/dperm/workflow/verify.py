@@ -40,6 +40,7 @@ import pandas as pd
 
 from dperm.config import config as configuration
 from dperm.config import schema
+from dperm.config.locate import ConfigError
 from dperm.experiments import makers, plan, products
 from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import Inputs, UnavailableError, load_job
@@ -84,6 +85,12 @@ CLONE = (
 )
 ONLY_PAPERS = (
     "papers were named: what shows all (pages, README, audit) is not looked at"
+)
+
+
+NOTHING = (
+    "no results here of {}: run it, unpack results.zip of a release, or name a scale "
+    "(scale=smoke)"
 )
 
 
@@ -226,6 +233,14 @@ def _runs(
                 run,
                 {name: store.read_table(path) for name, path in paths.items()},
             )
+
+
+def _is_here(paper: schema.Paper, output: schema.Output) -> bool:
+    """Whether there is any file of a paper."""
+    tops = [
+        Path(top, paper.name) for top in (output.results, output.figures)
+    ]
+    return any(path.is_file() for top in tops for path in top.rglob("*"))
 
 
 def has_rows(paper: schema.Paper, folder: Path) -> bool:
@@ -739,6 +754,16 @@ def main(options: argparse.Namespace) -> None:
     configs = [
         configuration.compose([f"paper={name}", *overrides]) for name in names
     ]
+    absent = [
+        config.paper.name
+        for config in configs
+        if not _is_here(config.paper, config.output)
+    ]
+    if len(absent) == len(configs):
+        raise ConfigError(NOTHING.format(", ".join(absent) or "any paper"))
+    configs = [
+        config for config in configs if config.paper.name not in absent
+    ]
     clones = [
         config.paper.name
         for config in configs
@@ -757,6 +782,8 @@ def main(options: argparse.Namespace) -> None:
         )
     if not options.json:
         print("\n".join(notes), end="\n" * len(notes))
+    for name in absent:
+        coverage.absent("files", f"every file of {name}", f"run `dperm {name}`")
     faults_of(
         [lambda: changed(folder, scale, papers, coverage)], coverage, "results"
     )
@@ -775,8 +802,8 @@ def main(options: argparse.Namespace) -> None:
             text = f"{name}: verified, {rows} (seed {seed}): {len(own.faults)} faults"
             if not options.json:
                 print(text, flush=True)
-    for name in names:
-        coverage.add(covered[name])
+    for config in configs:
+        coverage.add(covered[config.paper.name])
     if not papers:  # pages show products, of which some may be absent by now
         shared_checks: list[Callable[[], Iterator[str]]] = [
             lambda: recheck.pages(base, _differ, coverage),
