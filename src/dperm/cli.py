@@ -237,7 +237,7 @@ def main() -> None:
 
 def _run(arguments: list[str]) -> None:
     try:
-        os.getcwd()
+        Path.cwd()
     except FileNotFoundError as error:
         raise RefusedCommandError(
             "dperm: the current folder was removed: go to another"

@@ -247,7 +247,7 @@ def test_hydra_completes_a_line(line, expected):
     "line", ["-j -3", "-j-3", "--cores -1", "--jobs=-2", "-c -10", "-j x"]
 )
 def test_fewer_than_no_cores_are_refused(line):
-    with pytest.raises(SystemExit, match="expected 1 or more, found [-x]"):
+    with pytest.raises(SystemExit, match=r"expected 1 or more, found [-x]"):
         cli.refuse_no_cores(["dpcd", *line.split()])
     cli.refuse_no_cores(["dpcd", "-j", "3", "-n"])
 

@@ -296,7 +296,9 @@ def test_a_file_that_is_broken_or_empty_is_named(conf, file, text, message):
 )
 def test_a_folder_or_a_dangling_link_in_place_of_a_file_is_named(conf, spoil):
     spoil(conf / "problem/own.yaml")
-    with pytest.raises(ConfigError, match=r"problem/own.yaml: expected a file"):
+    with pytest.raises(
+        ConfigError, match=r"problem/own.yaml: expected a file"
+    ):
         compose(["problem=own"])
 
 

@@ -24,7 +24,8 @@ import time
 SERVER = "DPERM_WARM"  # environment variable: the socket of the server
 METER = "DPERM_METER"  # environment variable: the file that a stage adds its notes to
 ACCEPTED = b"+"  # first byte of an answer: the server has forked the job
-CTRL_C = {signal.SIGINT}  # held back while a Python starts, which would print a traceback
+# Held back while a Python starts, which would print a traceback.
+CTRL_C = {signal.SIGINT}
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

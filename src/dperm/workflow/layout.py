@@ -257,6 +257,8 @@ def of_audit(path: Path, subjects: Sequence[Any]) -> Iterator[str]:
     from dperm.audit.checks import CHECKS
 
     stored = findings(path)
+    if stored.empty and not subjects:
+        return
     planned = [
         {
             "subject": subject.name,

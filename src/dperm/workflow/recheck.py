@@ -499,9 +499,7 @@ def audits(
         name: folder / "solvers" / f"{name}.csv"
         for name in available("solver")
     }
-    existing = {
-        name: path for name, path in solvers.items() if path.is_file()
-    }
+    existing = {name: path for name, path in solvers.items() if path.is_file()}
     for name, path in solvers.items():
         if name not in existing:
             coverage.absent("audit", path, "run `dperm audit -j 2`")
@@ -542,7 +540,9 @@ def _audited(
         try:
             solver = configuration.read("solver", name)
             subjects = [*auditing._subjects(solver)]
-        except Exception:  # a user's solver may raise anything, as its rows say
+        except (
+            Exception
+        ):  # a user's solver may raise anything, as its rows say
             coverage.count("audit", UNCHECKABLE)
             continue
         coverage.count("audit", CHECKED)

@@ -237,9 +237,7 @@ def _runs(
 
 def _is_here(paper: schema.Paper, output: schema.Output) -> bool:
     """Whether there is any file of a paper."""
-    tops = [
-        Path(top, paper.name) for top in (output.results, output.figures)
-    ]
+    tops = [Path(top, paper.name) for top in (output.results, output.figures)]
     return any(path.is_file() for top in tops for path in top.rglob("*"))
 
 
@@ -761,9 +759,7 @@ def main(options: argparse.Namespace) -> None:
     ]
     if len(absent) == len(configs):
         raise ConfigError(NOTHING.format(", ".join(absent) or "any paper"))
-    configs = [
-        config for config in configs if config.paper.name not in absent
-    ]
+    configs = [config for config in configs if config.paper.name not in absent]
     clones = [
         config.paper.name
         for config in configs
@@ -783,7 +779,9 @@ def main(options: argparse.Namespace) -> None:
     if not options.json:
         print("\n".join(notes), end="\n" * len(notes))
     for name in absent:
-        coverage.absent("files", f"every file of {name}", f"run `dperm {name}`")
+        coverage.absent(
+            "files", f"every file of {name}", f"run `dperm {name}`"
+        )
     faults_of(
         [lambda: changed(folder, scale, papers, coverage)], coverage, "results"
     )
