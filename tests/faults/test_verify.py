@@ -18,10 +18,11 @@ from dperm import cli
 from dperm.config import config as configuration
 from dperm.config.locate import ConfigError
 from dperm.data import digest_arrays
-from dperm.experiments import inputs, products, stages
+from dperm.experiments import auditing, inputs, products, stages
 from dperm.report import claims, stage, texts
 from dperm.storage import files as store
-from dperm.workflow import manifest, options, verify
+from dperm.workflow import manifest, options, recheck, verify
+from dperm.workflow.coverage import Coverage
 from dperm.workflow.jobs import Jobs
 from faults.tiny import PAPER, Project
 from weekly import variants
@@ -686,6 +687,40 @@ def test_where_nothing_is_there_is_nothing_to_verify(results):
     for words in ((), ("tiny",), ("--partial",)):
         with pytest.raises(ConfigError, match="no results here of tiny: run"):
             verified(*words)
+
+
+AUDITED = "results/audit/solvers/dp_cd_uniform.csv"
+FINDINGS = {  # what is done to the findings about a solver, and what is said
+    "a finding left out": (lambda table: table[1:], "rows, where a run leaves"),
+    "a lower price": (lambda table: table.assign(true_epsilon=0.1), "true_epsilon is"),
+    "a subject renamed": (lambda table: table.assign(subject="x"), "subject is x"),
+    "another lower bound": (lambda table: table.assign(epsilon=0.0), "check measured"),
+    "measured otherwise": (lambda table: table.assign(measured=table["measured"] + 1),
+        "check measured"),
+    "nothing caught": (lambda table: table.assign(caught=True), " now ("),
+    "none": (lambda table: table[:0], "0 rows, where"),
+}  # fmt: skip
+
+
+def test_findings_of_an_audit_are_those_of_its_subjects(results):
+    """Their prices follow from ledgers; one subject is audited again."""
+    auditing.audit(configured("solver=dp_cd_uniform"))
+    path = Path(AUDITED)
+    text = path.read_text()
+    coverage = Coverage(is_partial=True)
+
+    def found():
+        return [*recheck.audits(configured(), lambda *_: "", coverage, 0)]
+
+    assert found() == []
+    kinds = coverage.by_kind()["audit"]
+    assert kinds["checked"] == kinds["made again"] == 1
+    for name, (change, said) in FINDINGS.items():
+        table = pd.read_csv(path, keep_default_na=False)
+        change(table).to_csv(path, index=False)
+        (line,) = found()[:1] or [name]
+        assert AUDITED in line and said in line, name
+        path.write_text(text)
 
 
 MARKS = "<!-- {0}: written by `dperm readme` -->\n\n<!-- end of {0} -->\n"
