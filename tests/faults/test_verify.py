@@ -829,6 +829,29 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     assert "was kept" in found[0]
 
 
+def test_a_ledger_may_have_entries_of_settings_before_these(results):
+    """A run after an edit of epsilon keeps those of before, for one who edits back."""
+    before = json.loads(Path(LEDGER).read_text())
+    folder = results / "configuration/problem"
+    problems = folder.resolve()
+    folder.unlink()
+    shutil.copytree(problems, folder)
+    path = folder / "diabetes.yaml"
+    section = yaml.safe_load(path.read_text())
+    section["privacy"] = {**section.get("privacy", {}), "epsilon": 0.5}
+    path.write_text(yaml.safe_dump(section))
+    for name in SMALL["runs"]:
+        solve(name)
+    after = json.loads(Path(LEDGER).read_text())
+    assert len(after) == 2 * len(before)
+    stages.timing(configured())
+    draw()
+    complete()
+    claims.write(configured())
+    stage.report(configured())
+    assert faults() == []
+
+
 def test_a_setting_of_other_noise_is_caught(results):
     """Less noise in the ledger, and settings that were really run with it."""
     config = configured("solver=dp_cd", "problem.privacy.epsilon=10")

@@ -55,11 +55,10 @@ def of_run(
     ``tables`` are its rows by stage. The tasks of the run are planned again in a
     scratch folder, with the ledger and the tuning that are here.
     """
-    passes = job.unique_passes([point["passes"] for point in design.points])
     ledgers = store.read_json(job.folder / LEDGER, AGAIN, list)
     keys = {ledger.get("key") for ledger in ledgers}
-    for calibration, count in itertools.product(design.calibrations, passes):
-        if tuning._key(job, calibration, count) not in keys:
+    for key, (calibration, count) in entries(job, design).items():
+        if key not in keys:
             task = f"calibration {calibration} and {count:g} passes"
             yield f"{job.folder / LEDGER}: no entry of {task} as they are now: {AGAIN}"
             return
@@ -75,6 +74,18 @@ def of_run(
     for stage, rows in planned.items():
         if text := _unlike(tables[stage], rows):
             yield f"{job.folder / stage}.parquet: {text}: {AGAIN}"
+
+
+def entries(
+    job: SolverJob, design: plan.Design
+) -> dict[str, tuple[str, float]]:
+    """Keys of the entries of a run's ledger, with their calibrations and passes.
+
+    A ledger may have more: of settings that the run had before.
+    """
+    passes = job.unique_passes([point["passes"] for point in design.points])
+    pairs = itertools.product(design.calibrations, passes)
+    return {tuning._key(job, *pair): pair for pair in pairs}
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,11 @@ def _optimum(
 
 
 def ledgers(
-    job: SolverJob, rows: Any, seed: int, coverage: Coverage
+    job: SolverJob,
+    design: plan.Design,
+    rows: Any,
+    seed: int,
+    coverage: Coverage,
 ) -> Iterator[str]:
     """Find ledgers of a run that its solver does not state, or that cost otherwise.
 
@@ -254,6 +258,7 @@ def ledgers(
         id(record) for record in chance.sample(records, min(1, len(records)))
     }
     settings = set()
+    planned = layout.entries(job, design)
     for record in records:
         content = {
             key: field for key, field in record.items() if key != "digest"
@@ -268,9 +273,10 @@ def ledgers(
         settings.add(
             (calibrated.calibration, record["passes"], _noise(calibrated))
         )
-        yield from (
-            f"{where}: {text}: {again}" for text in _stated(job, record)
-        )
+        if record.get("key") in planned:  # not of settings before these
+            yield from (
+                f"{where}: {text}: {again}" for text in _stated(job, record)
+            )
         is_tight = calibrated.calibration == TIGHT
         if is_tight and id(record) not in tight:
             coverage.count("ledgers", CHECKED)

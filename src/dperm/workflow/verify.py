@@ -359,9 +359,10 @@ def _ledgers(
             ):
                 yield f"{folder.joinpath(*run)} has rows of data that are not here"
             continue
-        yield from recheck.ledgers(job, tables["tune"], seed, coverage)
+        design = plan.design(run_config)
+        yield from recheck.ledgers(job, design, tables["tune"], seed, coverage)
         if (job.folder / layout.LEDGER).is_file():
-            yield from layout.of_run(job, plan.design(run_config), tables)
+            yield from layout.of_run(job, design, tables)
 
 
 def _laid_out(config: schema.Config, coverage: Coverage) -> Iterator[str]:
