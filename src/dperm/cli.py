@@ -149,6 +149,8 @@ CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 OWN_OUTPUT = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
+# Options with which nothing is computed, only shown.
+SHOWN = re.compile(r"-\w*n|-h|--(help|dry-?run|summary|list(-\w+)*)")
 JSON = "--json"  # of PRINTED: print what is written
 CLAIMS = "report.claims:write"
 PRINTED = (CLAIMS, "experiments.auditing:audit")  # whose rows --json prints
@@ -209,16 +211,37 @@ def main() -> None:
     atexit.register(gc.freeze)
     # of the many objects of a list of jobs few are garbage
     gc.set_threshold(200_000)
-    if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
+    if any(map(SHOWN.fullmatch, sys.argv)) and hasattr(signal, "SIGPIPE"):
         # ``| head`` ends it in silence
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        _run(sys.argv[1:])
-    except (locate.ConfigError, ModuleNotFoundError) as error:
+        if hasattr(signal, "pthread_sigmask") and sys.argv[1:2] != [WARM]:
+            # a job is started with Ctrl-C held back
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        try:
+            _run(sys.argv[1:])
+        finally:
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        raise SystemExit(130) from None
+    except Exception as error:
+        if isinstance(error, OSError):
+            # Python would write the rest again at its end, and say that it cannot
+            sys.stdout = None
+        if os.environ.get(DEBUG):
+            raise
         raise _ending(error) from error
 
 
 def _run(arguments: list[str]) -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise RefusedCommandError(
+            "dperm: the current folder was removed: go to another"
+        ) from error
     name = name_of(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(described())
@@ -554,11 +577,13 @@ def _refuse_unknown(word: str) -> None:
 
 
 def refuse_no_cores(arguments: list[str]) -> None:
-    """Refuse ``-j 0``, with which Snakemake waits for ever, and ``-j -3``."""
+    """Refuse ``-j 0``, with which Snakemake waits for ever, ``-j -3`` and ``-j x``."""
     for word, after in pairwise([*arguments, ""]):
         option = CORES_VALUE.fullmatch(word)
         count = (option[2] or after) if option else ""
-        if option and re.fullmatch(r"[-+]?\d+", count) and int(count) < 1:
+        is_number = re.fullmatch(r"[-+]?\d+", count)
+        is_word = count in ("", "all", "unlimited") or count.startswith("-")
+        if option and (int(count) < 1 if is_number else not is_word):
             raise RefusedCommandError(
                 f"dperm: {option[1]}: expected 1 or more, found {count}"
             )
@@ -613,7 +638,12 @@ def _snakemake(arguments: list[str]) -> None:
     here = Path(sys.executable).parent  # jobs must find the same Python
     os.environ["PATH"] = f"{here}{os.pathsep}{os.environ.get('PATH', '')}"
     from snakemake.cli import main as snakemake
+    from snakemake.logging import logger
 
+    if not os.environ.get(DEBUG):
+        logger.addFilter(shortened)
+        # a log on a full disk is not told line by line
+        logging.raiseExceptions = False
     root = locate.home()
     if {"{", "}"} & {*str(root)}:
         raise SystemExit(
@@ -641,6 +671,14 @@ def _snakemake(arguments: list[str]) -> None:
         *arguments,
     ]  # the Snakefile reads targets here
     snakemake()
+
+
+def shortened(record: logging.LogRecord) -> bool:
+    """Replace a traceback that Snakemake would show by its last line."""
+    lines = str(record.msg).strip().splitlines()
+    if lines and lines[0].startswith("Traceback (most recent call last)"):
+        record.msg = f"dperm: {lines[-1]}; {DEBUG}=1 shows where it was raised"
+    return True
 
 
 # --- help -----------------------------------------------------------------------------

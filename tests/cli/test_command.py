@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -103,13 +104,18 @@ def test_help_of_a_stage_says_what_it_does():
     assert "problem: " in said.stdout and "dpgcd" in said.stdout
 
 
-def test_help_whose_reader_leaves_ends_in_silence():
-    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": ROOT}
+@pytest.mark.parametrize(
+    "words", [["tune", "--help"], ["-n", "data/fetched/diabetes/fetch.json"]]
+)
+def test_what_is_shown_to_a_reader_who_leaves_ends_in_silence(words, tmp_path):
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
-        [sys.executable, "-m", "dperm", "tune", "--help"], **how
-    ) as one:
-        one.stdout.close()
-        assert one.stderr.read() == b""
+        [sys.executable, "-m", "dperm", *words], cwd=tmp_path, **how
+    ) as shown:
+        shown.stdout.close()
+        told = shown.stderr.read()
+    assert b"Error" not in told and b"Broken" not in told
+    assert shown.returncode == -signal.SIGPIPE
 
 
 HEAVY = {  # what takes long to import, by what does without it: 400 jobs start
@@ -238,10 +244,10 @@ def test_hydra_completes_a_line(line, expected):
 
 
 @pytest.mark.parametrize(
-    "line", ["-j -3", "-j-3", "--cores -1", "--jobs=-2", "-c -10"]
+    "line", ["-j -3", "-j-3", "--cores -1", "--jobs=-2", "-c -10", "-j x"]
 )
 def test_fewer_than_no_cores_are_refused(line):
-    with pytest.raises(SystemExit, match="expected 1 or more, found -"):
+    with pytest.raises(SystemExit, match=r"expected 1 or more, found [-x]"):
         cli.refuse_no_cores(["dpcd", *line.split()])
     cli.refuse_no_cores(["dpcd", "-j", "3", "-n"])
 

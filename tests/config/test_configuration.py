@@ -8,6 +8,7 @@ spoils two thousand.
 import itertools
 import random
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -288,6 +289,17 @@ def test_a_file_that_is_broken_or_empty_is_named(conf, file, text, message):
     (conf / f"{file}.yaml").write_text(text)
     with pytest.raises(ConfigError, match=rf"conf/{file}.yaml: {message}"):
         jobs.compose(["dpcd"], ["scale=smoke"])
+
+
+@pytest.mark.parametrize(
+    "spoil", [Path.mkdir, lambda path: path.symlink_to("gone")]
+)
+def test_a_folder_or_a_dangling_link_in_place_of_a_file_is_named(conf, spoil):
+    spoil(conf / "problem/own.yaml")
+    with pytest.raises(
+        ConfigError, match=r"problem/own.yaml: expected a file"
+    ):
+        compose(["problem=own"])
 
 
 def test_a_folder_that_is_not_there_is_named(monkeypatch):

@@ -16,11 +16,13 @@ from PIL import Image
 
 from dperm import cli
 from dperm.config import config as configuration
+from dperm.config.locate import ConfigError
 from dperm.data import digest_arrays
-from dperm.experiments import inputs, products, stages
+from dperm.experiments import auditing, inputs, products, stages
 from dperm.report import claims, stage, texts
 from dperm.storage import files as store
-from dperm.workflow import manifest, options, verify
+from dperm.workflow import manifest, options, recheck, verify
+from dperm.workflow.coverage import Coverage
 from dperm.workflow.jobs import Jobs
 from faults.tiny import PAPER, Project
 from weekly import variants
@@ -343,6 +345,11 @@ FAULTS = {
     "a point of other settings": (DRAWN, {"n": 7}, "n is 7, where", 0),
     "a timed run": ("results/tiny/timing.parquet", {"objective": first("objective", 2)},
         "timing.parquet: objective is", 0),
+    "seconds that are none": ("results/tiny/timing.parquet", {"seconds": -1.0},
+        "seconds are missing or below 0", 0),
+    "seeds of points": (DRAWN, {"seed": 5}, "seed is 5", 0),
+    "points without data": (DRAWN, {"status": "unavailable", "reason": "no network"},
+        "says unavailable", 0),
     "points of a sweep": (DRAWN, {"value": 0.0}, "was kept: [0.0]", 1),
 }  # fmt: skip
 
@@ -437,10 +444,20 @@ def emptied(path):
 def restated(change):
     """What changes the calibration of every ledger, and redoes its digests."""
 
-    def tamper(path):
-        entries = json.loads(path.read_text())
+    def of_all(entries):
         for entry in entries:
             change(entry["calibrated"])
+
+    return relisted(of_all)
+
+
+def relisted(change):
+    """What changes the entries of a ledger, and redoes their digests."""
+
+    def tamper(path):
+        entries = json.loads(path.read_text())
+        change(entries)
+        for entry in entries:
             sign(entry)
         path.write_text(json.dumps(entries))
 
@@ -495,12 +512,33 @@ def moving(path):
 
 def darkened(path):
     """Have a browser show a picture darker than its pixels are."""
+    chunked(path, b"gAMA", (10_000).to_bytes(4, "big"))
+
+
+def turned(path):
+    """Have a browser show a picture upside down."""
+    orientation = "4d4d002a00000008 0001 0112 0003 00000001 0003 0000 00000000"
+    chunked(path, b"eXIf", bytes.fromhex(orientation))
+
+
+def chunked(path, name, body):
+    """Add a chunk to a PNG, behind its head."""
     content = path.read_bytes()
-    chunk = b"gAMA" + (10_000).to_bytes(4, "big")
-    chunk = (
-        (4).to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big")
-    )
+    chunk = len(body).to_bytes(4, "big") + name + body
+    chunk += zlib.crc32(name + body).to_bytes(4, "big")
     path.write_bytes(content[:33] + chunk + content[33:])
+
+
+def lossless(path):
+    """Replace a PNG by a file of another format with the same pixels."""
+    Image.open(path).convert("RGB").save(path, format="BMP")
+
+
+def scripted(path):
+    """Have the manifest say a script made the run, and the report repeat it."""
+    script = "<script>alert(1)</script>"
+    edit_json(path, versions=script)
+    replaced(path.with_name("report") / "index.html", store.versions(), script)
 
 
 MANIFEST = "results/manifest.json"
@@ -536,6 +574,17 @@ TAMPERED = {
     "no opacity": (FILES["picture"], unseen, True),
     "a second picture": (FILES["picture"], moving, True),
     "another gamma": (FILES["picture"], darkened, True),
+    "a turned picture": (FILES["picture"], turned, True),
+    "another format": (FILES["picture"], lossless, True),
+    "a page behind a picture": (FILES["picture"],
+        lambda path: path.write_bytes(path.read_bytes() + b"<html>"), True),
+    "columns in another order": (ERRORS,
+        lambda path: changed(path, lambda table: table[table.columns[::-1]]), True),
+    "a column of seconds": (ERRORS, lambda path: edited(path, seconds=0.1), True),
+    "an empty column": (FILES["curves"], lambda path: edited(path, note=""), True),
+    "a column of verdicts": (FILES["claims.csv"],
+        lambda path: edited(path, versions="all reproduced"), True),
+    "a script in the manifest": (MANIFEST, scripted, False),
     "a winner": (FILES["winners"],
         lambda path: replaced(path, "DP-CD", "DP-SGD"), True),
     "a verdict on the page": (FILES["claims.md"],
@@ -566,6 +615,16 @@ TAMPERED = {
         claimed_epsilon=calibrated["claimed_epsilon"] / 2)), True),
     "fewer releases": (LEDGER, restated(
         lambda calibrated: calibrated["ledger"]["events"].pop()), True),
+    "an entry twice": (LEDGER, relisted(
+        lambda entries: entries.append({**entries[0]})), True),
+    "a word of praise": (LEDGER, relisted(
+        lambda entries: entries[0].update(note="safe")), True),
+    "another use": (LEDGER, relisted(
+        lambda entries: entries[0].update(use="release it")), True),
+    "more steps": (LEDGER, relisted(
+        lambda entries: entries[0].update(steps=entries[0]["steps"] * 2)), True),
+    "lines that end otherwise": (FILES["claims.md"], lambda path: path.write_bytes(
+        path.read_bytes().replace(b"\n", b"\r\n")), True),
     "a pipe": (ERRORS, lambda path: (path.unlink(), os.mkfifo(path)), True),
 }  # fmt: skip
 
@@ -592,6 +651,12 @@ BY_DAY = (  # every way, and the files that are read in different ways
     "no opacity",
     "a second picture",
     "another gamma",
+    "a turned picture",
+    "a page behind a picture",
+    "columns in another order",
+    "an empty column",
+    "a column of verdicts",
+    "a script in the manifest",
     "a verdict on the page",
     "a paper that is not here",
     "another optimum",
@@ -601,6 +666,9 @@ BY_DAY = (  # every way, and the files that are read in different ways
     "less noise",
     "a lower price",
     "fewer releases",
+    "an entry twice",
+    "another use",
+    "lines that end otherwise",
     "a pipe",
 )
 
@@ -610,6 +678,80 @@ def test_no_tampering_is_unseen_where_rows_are(results, name):
     file, tamper, again = TAMPERED[name]
     tamper(results / file)
     assert faults(again=again)
+
+
+def test_where_nothing_is_there_is_nothing_to_verify(results):
+    """One line, with a part as well; not one for every file that a run leaves."""
+    for top in ("results", "figures"):
+        shutil.rmtree(f"{top}/tiny")
+    for words in ((), ("tiny",), ("--partial",)):
+        with pytest.raises(ConfigError, match="no results here of tiny: run"):
+            verified(*words)
+
+
+AUDITED = "results/audit/solvers/dp_cd_uniform.csv"
+FINDINGS = {  # what is done to the findings about a solver, and what is said
+    "a finding left out": (lambda table: table[1:], "rows, where a run leaves"),
+    "a lower price": (lambda table: table.assign(true_epsilon=0.1), "true_epsilon is"),
+    "a subject renamed": (lambda table: table.assign(subject="x"), "subject is x"),
+    "another lower bound": (lambda table: table.assign(epsilon=0.0), "check measured"),
+    "measured otherwise": (lambda table: table.assign(measured=table["measured"] + 1),
+        "check measured"),
+    "nothing caught": (lambda table: table.assign(caught=True), " now ("),
+    "none": (lambda table: table[:0], "0 rows, where"),
+}  # fmt: skip
+
+
+def test_findings_of_an_audit_are_those_of_its_subjects(results):
+    """Their prices follow from ledgers; one subject is audited again."""
+    auditing.audit(configured("solver=dp_cd_uniform"))
+    path = Path(AUDITED)
+    text = path.read_text()
+    coverage = Coverage(is_partial=True)
+
+    def found():
+        return [*recheck.audits(configured(), lambda *_: "", coverage, 0)]
+
+    assert found() == []
+    kinds = coverage.by_kind()["audit"]
+    assert kinds["checked"] == kinds["made again"] == 1
+    for name, (change, said) in FINDINGS.items():
+        table = pd.read_csv(path, keep_default_na=False)
+        change(table).to_csv(path, index=False)
+        (line,) = found()[:1] or [name]
+        assert AUDITED in line and said in line, name
+        path.write_text(text)
+
+
+MARKS = "<!-- {0}: written by `dperm readme` -->\n\n<!-- end of {0} -->\n"
+
+
+def test_pages_with_marks_stay_all_there_and_marked(results):
+    """A reader of README follows its links; a README of one's own has no marks."""
+    Path("README.md").write_text("# A project of my own\n")
+    assert faults() == []
+    file = results / "configuration/paper/tiny/claims.yaml"
+    replaced(file, "kind: variant", "kind: sentence\n  major: true")
+    claims.write(configured())
+    report = Path("docs/reports/tiny.md")
+    pages = {Path("README.md"): "scorecard", report: "claims"}
+    report.parent.mkdir(parents=True)
+    for path, name in pages.items():
+        path.write_text(f"# Title\n\n{MARKS.format(name)}")
+    texts.readme(configured())
+    stage.report(configured())  # which links to them
+    assert faults() == []
+    for path in pages:
+        text = path.read_text()
+        for change in (
+            Path.unlink,
+            lambda path: replaced(path, "written by", "checked by"),
+            lambda path: replaced(path, "reproduced", "contradicted"),
+            lambda path: path.write_text(path.read_text() * 2),
+        ):
+            change(path)
+            assert any(path.name in line for line in faults(again=False))
+            path.write_text(text)
 
 
 def test_a_part_may_be_absent_if_one_asks_for_a_part(results):
@@ -685,6 +827,29 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     found = faults(share=1.0)
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)
     assert "was kept" in found[0]
+
+
+def test_a_ledger_may_have_entries_of_settings_before_these(results):
+    """A run after an edit of epsilon keeps those of before, for one who edits back."""
+    before = json.loads(Path(LEDGER).read_text())
+    folder = results / "configuration/problem"
+    problems = folder.resolve()
+    folder.unlink()
+    shutil.copytree(problems, folder)
+    path = folder / "diabetes.yaml"
+    section = yaml.safe_load(path.read_text())
+    section["privacy"] = {**section.get("privacy", {}), "epsilon": 0.5}
+    path.write_text(yaml.safe_dump(section))
+    for name in SMALL["runs"]:
+        solve(name)
+    after = json.loads(Path(LEDGER).read_text())
+    assert len(after) == 2 * len(before)
+    stages.timing(configured())
+    draw()
+    complete()
+    claims.write(configured())
+    stage.report(configured())
+    assert faults() == []
 
 
 def test_a_setting_of_other_noise_is_caught(results):

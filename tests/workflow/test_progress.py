@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shutil
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -125,6 +126,18 @@ Command 'set -euo pipefail; (python -m dperm solve) > log 2>&1' returned non-zer
     send(handler, level=logging.ERROR, message=text)
     told = capsys.readouterr().err
     assert words in told and told.count("\n") == 1
+
+
+def test_a_run_that_is_terminated_says_so_in_one_line(
+    handler, capsys, monkeypatch
+):
+    monkeypatch.setattr(progress, "silenced", threading.Event())
+    remark = "Will exit after finishing currently running jobs (scheduler)."
+    send(handler, message=remark)
+    failed = "WorkflowError:\nAt least one job did not complete successfully."
+    send(handler, level=logging.ERROR, message=failed)
+    told = capsys.readouterr().err
+    assert told.startswith("dperm: terminated") and told.count("\n") == 1
 
 
 def test_warnings_are_shown_and_snakemakes_own_remarks_are_not(
@@ -342,6 +355,17 @@ def test_a_damaged_manifest_is_told_and_left(run, caplog, content):
     told = [line for line in caplog.messages if "is damaged" in line]
     assert len(told) == 2 and all("`git checkout` it" in line for line in told)
     assert RECORD.read_text() == content
+
+
+def test_a_run_does_not_fail_on_a_manifest_that_cannot_be_written(
+    tmp_path, monkeypatch, caplog
+):
+    """All has been computed by then."""
+    monkeypatch.chdir(tmp_path)
+    Path("results").write_text("a file")
+    manifest.write(Jobs("", [], {}), 2, 0.0, True)
+    assert "the manifest was left as it is: " in caplog.text
+    assert "results" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -245,3 +245,29 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path):
     assert done.returncode == -signal.SIGKILL
     assert done.stderr == ""
     wait_for(lambda: not psutil.pid_exists(int(done.stdout)))
+
+
+def test_ctrl_c_while_a_server_starts_prints_nothing(monkeypatch, capfd):
+    """It is meant for the jobs, none of which runs yet."""
+    monkeypatch.setenv(launch.SERVER, "")
+    server = warm.Server()
+    for _ in range(10):
+        server.process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    server.stop()
+    assert server.process.returncode == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_ctrl_c_while_a_job_starts_is_one_line(tmp_path):
+    command = [sys.executable, "-I", "-S", launch.__file__, "cost.json"]
+    job = subprocess.Popen(
+        [*command, "fetch", "problem=diabetes"], cwd=tmp_path, text=True,
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    launcher = psutil.Process(job.pid)
+    wait_for(launcher.children)
+    launcher.children()[0].send_signal(signal.SIGINT)
+    told = job.communicate()[1]
+    assert told.startswith("dperm: interrupted") and told.count("\n") == 1
+    assert job.returncode == 130

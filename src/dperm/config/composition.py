@@ -148,7 +148,10 @@ def refusing(overrides: Sequence[str] = ()) -> Iterator[None]:
     except MissingConfigException as error:
         group, _, name = str(error.missing_cfg_file).partition("/")
         one_of(f"command line: {group}", name, available(group))
-        raise
+        raise ConfigError(
+            f"conf/{group_file(group, name)}: expected a file, found a folder or a "
+            "link to nothing"
+        ) from error
     except RecursionError as error:
         raise ConfigError(
             "conf/: defaults: expected no circle, found one"

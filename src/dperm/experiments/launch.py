@@ -24,6 +24,8 @@ import time
 SERVER = "DPERM_WARM"  # environment variable: the socket of the server
 METER = "DPERM_METER"  # environment variable: the file that a stage adds its notes to
 ACCEPTED = b"+"  # first byte of an answer: the server has forked the job
+# Held back while a Python starts, which would print a traceback.
+CTRL_C = {signal.SIGINT}
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -87,7 +89,9 @@ def forked(words, environment):
 def spawned(words, environment):
     """Run the job as a command of its own; returns its cost."""
     command = [sys.executable, "-P", "-m", "dperm", *words]
-    process = os.posix_spawn(command[0], command, environment)
+    process = os.posix_spawn(
+        command[0], command, environment, setsigmask=CTRL_C
+    )
     signal.signal(signal.SIGTERM, lambda *_: os.kill(process, signal.SIGTERM))
     _, status, used = os.wait4(process, 0)
     return cost_of(status, used)

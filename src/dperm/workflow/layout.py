@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 
 from dperm.config import schema
+from dperm.data import load_prepared
 from dperm.experiments import makers, plan
 from dperm.experiments import tune as tuning
-from dperm.experiments.stages import SweepRun
+from dperm.experiments.stages import SweepRun, SweepTask
 from dperm.experiments.task import (
     IDENTITY,
     PROVENANCE,
@@ -33,7 +34,7 @@ from dperm.experiments.task import (
     part_key,
     seed,
 )
-from dperm.privacy.events import RELATION
+from dperm.privacy.events import RELATION, N, united
 from dperm.solvers.batched.engine import DIVERGED
 from dperm.storage import files as store
 from dperm.storage.files import POINT
@@ -54,11 +55,10 @@ def of_run(
     ``tables`` are its rows by stage. The tasks of the run are planned again in a
     scratch folder, with the ledger and the tuning that are here.
     """
-    passes = job.unique_passes([point["passes"] for point in design.points])
     ledgers = store.read_json(job.folder / LEDGER, AGAIN, list)
     keys = {ledger.get("key") for ledger in ledgers}
-    for calibration, count in itertools.product(design.calibrations, passes):
-        if tuning._key(job, calibration, count) not in keys:
+    for key, (calibration, count) in entries(job, design).items():
+        if key not in keys:
             task = f"calibration {calibration} and {count:g} passes"
             yield f"{job.folder / LEDGER}: no entry of {task} as they are now: {AGAIN}"
             return
@@ -74,6 +74,18 @@ def of_run(
     for stage, rows in planned.items():
         if text := _unlike(tables[stage], rows):
             yield f"{job.folder / stage}.parquet: {text}: {AGAIN}"
+
+
+def entries(
+    job: SolverJob, design: plan.Design
+) -> dict[str, tuple[str, float]]:
+    """Keys of the entries of a run's ledger, with their calibrations and passes.
+
+    A ledger may have more: of settings that the run had before.
+    """
+    passes = job.unique_passes([point["passes"] for point in design.points])
+    pairs = itertools.product(design.calibrations, passes)
+    return {tuning._key(job, *pair): pair for pair in pairs}
 
 
 @dataclass(frozen=True)
@@ -202,17 +214,38 @@ def of_sweep(sweep: SweepRun) -> Iterator[str]:
             f"{len(points) - count} that are not of the configuration: {AGAIN}"
         )
         return
-    names = {"paper": sweep.config.paper.name, "sweep": sweep.name}
-    described = [
-        {**tasks[point].point, **names, "replicate": tasks[point].replicate}
-        for point in identities
-    ]
+    described = [_described(sweep, tasks[point]) for point in identities]
     # where rows may be equal
     is_even = identities.value_counts().nunique() == 1
     if not is_even and rows.astype(str).duplicated().any():
         yield f"{sweep.path} has a row twice: {AGAIN}"
     if text := _unlike(rows, pd.DataFrame(described)):
         yield f"{sweep.path}: {text}: {AGAIN}"
+    if "unavailable" in {*rows["status"]} and _has_data(sweep):
+        yield f"{sweep.path} says unavailable, and its data are here: {AGAIN}"
+
+
+def _described(sweep: SweepRun, task: SweepTask) -> dict[str, Any]:
+    """What all rows of a point and replicate have in common."""
+    config = sweep.config
+    axes = [f"/{axis}={task.point[axis]!r}" for axis in sorted(task.point)]
+    name = sweep.name + "".join(axes)
+    sown = config.paper.name, name, 0, task.replicate
+    return {
+        **task.point,
+        "paper": config.paper.name,
+        "sweep": sweep.name,
+        "replicate": task.replicate,
+        "seed": plan.seed_of(config.seed, "sweep", *sown),
+    }
+
+
+def _has_data(sweep: SweepRun) -> bool:
+    """Whether all problems of a sweep are here; points on others need none."""
+    section = sweep.config.paper.sweeps[sweep.name]
+    names = [*section.problems, *section.prepared]
+    where = sweep.config.data
+    return all(load_prepared(name, where).available for name in names)
 
 
 def of_timing(config: schema.Config, folder: Path) -> Iterator[str]:
@@ -231,8 +264,68 @@ def of_timing(config: schema.Config, folder: Path) -> Iterator[str]:
     none = pd.DataFrame(columns=SETTING_COLUMNS)
     planned = pd.concat(tables or [none]).drop(columns=PROVENANCE)
     keys = ["problem", "solver", *IDENTITY]
-    if text := _unlike(store.read_table(path), planned, keys):
+    rows = store.read_table(path)
+    if text := _unlike(rows, planned, keys):
         yield f"{path}: {text}: {AGAIN}"
+    ran = rows["seconds"][rows["status"] == "ok"]
+    if not (np.isfinite(ran) & (ran >= 0)).all():
+        yield f"{path}: seconds are missing or below 0: {AGAIN}"
+
+
+def of_audit(path: Path, subjects: Sequence[Any]) -> Iterator[str]:
+    """Find findings about a solver that are not of its subjects, or at other prices.
+
+    ``subjects`` are its mechanisms, each of which has every check once.
+    """
+    from dperm.audit.checks import CHECKS
+
+    stored = findings(path)
+    if stored.empty and not subjects:
+        return
+    planned = [
+        {
+            "subject": subject.name,
+            "calibration": subject.calibration,
+            "claimed_epsilon": subject.claimed,
+            "true_epsilon": subject.true,
+            "given": "; ".join(united((N,), subject.ledger.given)),
+            "check": check,
+        }
+        for subject in subjects
+        for check in CHECKS
+    ]
+    if text := _unlike(stored, pd.DataFrame(planned)):
+        yield f"{path}: {text}"
+        return
+    measured = stored["measured"].where(stored["check"] == "epsilon")
+    lower = measured.groupby([stored["subject"], stored["calibration"]])
+    if (stored["epsilon"] != lower.transform("max")).any():
+        yield f"{path}: epsilon is not what its check measured"
+
+
+def of_subject(path: Path, fresh: pd.DataFrame) -> Iterator[str]:
+    """Find findings about a subject that differ from those of a fresh audit.
+
+    Differences of rounding are measured as well, and are of no size.
+    """
+    stored = findings(path)
+    keys = ["subject", "calibration"]
+    is_of = (stored[keys] == fresh[keys].iloc[0]).all(axis=1)
+    ran = stored[is_of].reset_index(drop=True)
+    near = np.isclose(ran["measured"], fresh["measured"], rtol=1e-6, atol=1e-9)
+    same = near & (ran[["caught", "note"]] == fresh[["caught", "note"]]).all(
+        axis=1
+    )
+    for _, row in fresh[~same].iterrows():
+        text = f"{row['check']} of {row['subject']}, {row['calibration']}"
+        yield f"{path}: {text} is {row['measured']:.6g} now ({row['note']})"
+
+
+def findings(path: Path) -> pd.DataFrame:
+    """The findings about a solver; there are none if it states no privacy."""
+    if not path.read_text(encoding="utf-8").strip():
+        return pd.DataFrame()
+    return pd.read_csv(path, keep_default_na=False)
 
 
 def _unlike(

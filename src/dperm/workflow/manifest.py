@@ -89,8 +89,8 @@ def write(
     the seconds of all its jobs are known, as they are where all was computed. A file
     keeps its recorded digest until a stage makes it again, so that no run vouches for
     what was edited in between. Nothing is written, and a line is logged, if the
-    manifest is damaged. ``server`` are the CPU seconds of the server of warm workers,
-    without its jobs.
+    manifest is damaged or cannot be written. ``server`` are the CPU seconds of the
+    server of warm workers, without its jobs.
     """
     folder = Path(jobs.below("results"))
     path = folder / NAME
@@ -111,7 +111,8 @@ def write(
             if "run" not in before:
                 record["run"] = _run(began, server)
             store.write_json(path, {**record, **_seconds(jobs, costs, before)})
-    except DamagedError as error:
+    except (DamagedError, OSError) as error:
+        # what was computed is there: its bookkeeping does not fail it
         log.warning("the manifest was left as it is: %s", error)
     return path
 
@@ -120,7 +121,7 @@ def note(folder: Path, written: Iterable[Path]) -> None:
     """Record files of a scale that a stage has made with other content than before.
 
     ``folder`` is the scale's folder of results. Nothing is recorded before a first run,
-    or if the manifest is damaged, which is logged.
+    or if the manifest is damaged or cannot be written, which is logged.
     """
     paths = {
         path.as_posix(): path
@@ -143,7 +144,7 @@ def note(folder: Path, written: Iterable[Path]) -> None:
                 record["files"] |= changed
                 record["later"] |= dict.fromkeys(changed, origin)
                 store.write_json(folder / NAME, record)
-    except DamagedError as error:
+    except (DamagedError, OSError) as error:
         log.warning("nothing was noted in the manifest: %s", error)
 
 

@@ -36,6 +36,10 @@ _STATUS = re.compile(
 SIGNALLED = 128  # a shell adds the number of the signal
 # set by an interrupt: what ends then is no failure
 silenced = threading.Event()
+TERMINATED = (
+    "dperm: terminated, when the running jobs have ended; the same command goes on "
+    "from what is stored"
+)
 FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 
 
@@ -94,6 +98,9 @@ class LogHandler(LogHandlerBase):
             self.running.pop(fields.get("jobid", -1), None)  # if it failed
         elif event is None and "Nothing to be done" in str(record.msg):
             say(str(record.msg))
+        elif event is None and "Will exit after" in str(record.msg):
+            say(TERMINATED)
+            silenced.set()
 
     def close(self) -> None:
         """End the thread that shows what is running."""

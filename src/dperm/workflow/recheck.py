@@ -11,8 +11,10 @@ import functools
 import importlib
 import json
 import random
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +42,11 @@ from dperm.experiments.task import SolverJob
 from dperm.privacy.accountants import TIGHT
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration
+from dperm.privacy.events import RELATION
+from dperm.privacy.noise import STUDY
 from dperm.problems.optimum import duality_gap
 from dperm.storage import files as store
-from dperm.workflow import manifest
+from dperm.workflow import layout, manifest
 from dperm.workflow.coverage import (
     ABSENT,
     CHECKED,
@@ -53,8 +57,9 @@ from dperm.workflow.coverage import (
 
 RTOL = 1e-9  # of a value that is computed again
 LEAST_GAP = 1e-10  # relative, of a certified optimum
-COLOURS = ("gamma", "icc_profile", "srgb", "chromaticity")  # chunks of a PNG
-SCORECARD = "scorecard: written by `dperm readme`"
+# Chunks of a PNG that no reader sees: its pixels are compared as such
+UNSEEN = (b"IDAT", b"tEXtSoftware\0")
+MARK = "written by `dperm readme`"  # in the first of the two marks of a block
 PICTURES = ("worth", "printed")  # of README
 SHARED_FILES = (  # files of all papers together
     "claims.csv",
@@ -63,6 +68,8 @@ SHARED_FILES = (  # files of all papers together
     "audit/epsilon.csv",
     "audit/tuning.csv",
 )
+# Keys of an entry of a ledger whose values are compared by themselves
+OF_ENTRY = ("key", "passes", "code", "calibrated", "digest")
 # How a CSV file differs from a table, as text; empty if it does not.
 Differ = Callable[[Path, pd.DataFrame], str]
 
@@ -74,26 +81,38 @@ def picture(drawn: Any, rows: Any, path: Path) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         redrawn = drawing.save(drawn, rows, Path(scratch, path.name))[0]
         try:
-            pixels, *display = _shown(path)
-            fresh_pixels, *fresh_display = _shown(redrawn)
+            pixels, chunks = _shown(path)
+            fresh_pixels, fresh_chunks = _shown(redrawn)
         except (OSError, ValueError, SyntaxError) as error:  # Pillow's
             return f"it is damaged: {error}"
-    if display != fresh_display:
-        return "it moves, or its colours are shown as others"
     if pixels.shape != fresh_pixels.shape:
         return f"it is {pixels.shape[1]} x {pixels.shape[0]} pixels"
     count = int((pixels != fresh_pixels).any(axis=-1).sum())
-    if not count:
-        return ""
-    return f"{count:,} of {pixels.shape[0] * pixels.shape[1]:,} pixels differ"
+    if count:
+        size = pixels.shape[0] * pixels.shape[1]
+        return f"{count:,} of {size:,} pixels differ"
+    if chunks != fresh_chunks:
+        return "it moves, turns, or its colours are shown as others"
+    return ""
 
 
-def _shown(path: Path) -> tuple[Any, ...]:
-    """Pixels of a PNG with their opacity, and what else changes what a reader sees."""
-    with Image.open(path) as image:
+def _shown(path: Path) -> tuple[Any, list[bytes]]:
+    """Pixels of a PNG with their opacity, and what else changes what a reader sees.
+
+    These are all other chunks, known or not, and whatever follows the last.
+    """
+    content = path.read_bytes()
+    with Image.open(BytesIO(content), formats=["PNG"]) as image:
         pixels = np.asarray(image.convert("RGBA"))
-        frames = getattr(image, "n_frames", 1)
-        return pixels, frames, [image.info.get(chunk) for chunk in COLOURS]
+    chunks = []
+    place = len(b"\x89PNG\r\n\x1a\n")
+    while place < len(content):
+        size = int.from_bytes(content[place : place + 4], "big")
+        chunk = content[place + 4 : place + 8 + size]
+        place += 12 + size  # with its length, its name and its checksum
+        if not chunk.startswith(UNSEEN):
+            chunks.append(chunk)
+    return pixels, chunks
 
 
 # --- data and optima ------------------------------------------------------------------
@@ -215,7 +234,11 @@ def _optimum(
 
 
 def ledgers(
-    job: SolverJob, rows: Any, seed: int, coverage: Coverage
+    job: SolverJob,
+    design: plan.Design,
+    rows: Any,
+    seed: int,
+    coverage: Coverage,
 ) -> Iterator[str]:
     """Find ledgers of a run that its solver does not state, or that cost otherwise.
 
@@ -228,11 +251,14 @@ def ledgers(
         coverage.absent("ledgers", path, "run the paper again")
         return
     records = store.read_json(path, again, list)
+    if len({record.get("key") for record in records}) < len(records):
+        yield f"{path} has an entry twice: {again}"
     chance = random.Random(f"{seed} {path}")
     tight = {
         id(record) for record in chance.sample(records, min(1, len(records)))
     }
     settings = set()
+    planned = layout.entries(job, design)
     for record in records:
         content = {
             key: field for key, field in record.items() if key != "digest"
@@ -247,9 +273,10 @@ def ledgers(
         settings.add(
             (calibrated.calibration, record["passes"], _noise(calibrated))
         )
-        yield from (
-            f"{where}: {text}: {again}" for text in _stated(job, record)
-        )
+        if record.get("key") in planned:  # not of settings before these
+            yield from (
+                f"{where}: {text}: {again}" for text in _stated(job, record)
+            )
         is_tight = calibrated.calibration == TIGHT
         if is_tight and id(record) not in tight:
             coverage.count("ledgers", CHECKED)
@@ -280,6 +307,17 @@ def _noise(calibrated: Calibration) -> str:
 
 def _stated(job: SolverJob, record: dict[str, Any]) -> Iterator[str]:
     """How an entry differs from the ledger that the solver states at its noise."""
+    stated = {
+        "steps": job.steps(record["passes"]),
+        "neighbours": RELATION,
+        "use": " ".join(STUDY.split()),
+    }
+    if record.keys() != {*OF_ENTRY, *stated}:
+        yield f"its keys are {', '.join(record)}"
+        return
+    for key, expected in stated.items():
+        if record[key] != expected:
+            yield f"{key} is {record[key]}, not {expected}"
     calibrated = Calibration.from_dict(record["calibrated"])
     problem = job.problem
     targets = calibrated.target_epsilon, calibrated.delta
@@ -330,15 +368,10 @@ def pages(
     table = folder / "claims.csv"
     listed = folder / "claims.md"
     index = folder / "report" / "index.html"
-    readme = texts.README.read_text("utf-8") if texts.README.is_file() else ""
-    blocks = not config.scale.folder and bool(readme)
+    is_marked = not config.scale.folder and _has_marks(texts)
     record = store.known_json(folder / manifest.NAME) or {}
     if not table.is_file():
-        if (
-            listed.is_file()
-            or index.is_file()
-            or (blocks and SCORECARD in readme)
-        ):
+        if listed.is_file() or index.is_file() or is_marked:
             coverage.absent("verdicts", table, "run `dperm claims`")
         else:
             coverage.count("verdicts", ABSENT)
@@ -356,38 +389,42 @@ def pages(
     if explored.is_file():
         explorer: Any = importlib.import_module("dperm.report.explorer")
         contents[explored] = lambda: explorer.explorer(config, claims)
-    if blocks:
+    if is_marked:
         contents |= {
             path: lambda path=path, block=block: texts.filled(path, *block)
             for path, block in texts.blocks(config, claims).items()
         }
+    versions = _of_maker(record)
     cures = {listed: "claims", index: "report", explored: "report"}
     shown = ("figures", "tables", "pictures")
     is_incomplete = any(coverage.counts[kind, ABSENT] for kind in shown)
     for path, text in contents.items():
         cure = f"run `dperm {cures.get(path, 'readme')}`"
         if not path.is_file():
-            if path in (listed, index):
+            # a folder of one's own may have a README and no documentation
+            if path in cures:
                 coverage.absent("pages", path, cure)
+            elif path.parent.is_dir():
+                coverage.absent("pages", path, f"`git checkout {path}`")
             else:
                 coverage.count("pages", ABSENT)
             continue
         try:
             fresh = text()
-            # of who made it, not who verifies
-            versions = str(record.get("versions"))
-            candidates = fresh, fresh.replace(store.versions(), versions)
-            is_same = path.read_text(encoding="utf-8") in candidates
-        except ConfigError:  # a README of the user's own, without marks
+        except ConfigError as error:
             coverage.count("pages", UNCHECKABLE)
+            if is_marked:  # else they are the user's own
+                yield str(error)
             continue
+        candidates = fresh, fresh.replace(store.versions(), versions)
+        is_same = path.read_bytes().decode() in candidates
         if not is_same and is_incomplete and path in (index, explored):
             coverage.count("pages", UNCHECKABLE)
             continue
         coverage.count("pages", REMADE)
         if not is_same:
             yield f"{path} is not what the verdicts and tables here give: {cure}"
-    if blocks:
+    if not config.scale.folder:
         every = configuration.papers(
             available("paper"), config.scale, config.overrides
         )
@@ -401,7 +438,28 @@ def pages(
         )
         for name, (rows, draw) in zip(PICTURES, pictures, strict=True):
             stem = Path(config.output.figures, name)
-            yield from _of_readme(stem, rows, draw, differ, coverage)
+            if is_marked or {*stem.parent.glob(f"{name}.*")}:
+                yield from _of_readme(stem, rows, draw, differ, coverage)
+
+
+def _has_marks(texts: Any) -> bool:
+    """Whether a page here has a block of ours: then all are ours."""
+    paths = [texts.README, texts.ARTIFACT, *texts.REPORTS.glob("*.md")]
+    return any(
+        MARK in path.read_text(encoding="utf-8")
+        for path in paths
+        if path.is_file()
+    )
+
+
+def _of_maker(record: Mapping[str, Any]) -> str:
+    """Versions of who made a run, or ours if they are not of the same libraries."""
+    ours = store.versions()
+    versions = str(record.get("versions"))
+    names, our_names = (
+        re.sub(r" \d[\w.+!]*", "", text) for text in (versions, ours)
+    )
+    return versions if names == our_names else ours
 
 
 def _of_readme(
@@ -414,7 +472,7 @@ def _of_readme(
     """Find a picture of README, or its data, that the tables do not give."""
     files = [stem.with_suffix(f".{ending}") for ending in ("csv", "png")]
     missing = [file for file in files if not file.is_file()]
-    if rows.empty or len(missing) == len(files):
+    if rows.empty:
         coverage.count("pictures", ABSENT)
         return
     if missing:
@@ -428,21 +486,30 @@ def _of_readme(
 
 
 def audits(
-    config: schema.Config, differ: Differ, coverage: Coverage
+    config: schema.Config,
+    differ: Differ,
+    coverage: Coverage,
+    seed: int | None = None,
 ) -> Iterator[str]:
-    """Find tables of the audit that the audits of solvers, or ledgers, do not give."""
+    """Find tables of the audit that the audits of solvers, or ledgers, do not give.
+
+    Findings are of a solver's subjects at their prices. One subject, chosen by a
+    ``seed``, is audited again.
+    """
     from dperm.experiments import auditing
 
     folder = Path(config.output.results, "audit")
     if config.scale.folder or not folder.is_dir():
         return
-    solvers = [
-        folder / "solvers" / f"{name}.csv" for name in available("solver")
-    ]
-    existing = [path for path in solvers if path.is_file()]
-    coverage.count("audit", UNCHECKABLE, len(existing))  # but by the manifest
-    for path in (path for path in solvers if path not in existing):
-        coverage.absent("audit", path, "run `dperm audit -j 2`")
+    solvers = {
+        name: folder / "solvers" / f"{name}.csv"
+        for name in available("solver")
+    }
+    existing = {name: path for name, path in solvers.items() if path.is_file()}
+    for name, path in solvers.items():
+        if name not in existing:
+            coverage.absent("audit", path, "run `dperm audit -j 2`")
+    yield from _audited(config, existing, coverage, seed)
     papers = configuration.papers(
         available("paper"), config.scale, config.overrides
     )
@@ -461,6 +528,40 @@ def audits(
             if text := differ(path, auditing.PRODUCTS[name](config)):
                 cure = f"run `dperm audit product={name}`"
                 yield f"{path} is not what its sources give, {text}: {cure}"
+
+
+def _audited(
+    config: schema.Config,
+    paths: Mapping[str, Path],
+    coverage: Coverage,
+    seed: int | None,
+) -> Iterator[str]:
+    """Find findings that solvers' subjects do not give; audit one of them again."""
+    from dperm.audit import tables
+    from dperm.experiments import auditing
+
+    places: list[tuple[Path, Any]] = []
+    for name, path in paths.items():
+        cure = f"run `dperm audit solver={name}`"
+        try:
+            solver = configuration.read("solver", name)
+            subjects = [*auditing._subjects(solver)]
+        except (
+            Exception
+        ):  # a user's solver may raise anything, as its rows say
+            coverage.count("audit", UNCHECKABLE)
+            continue
+        coverage.count("audit", CHECKED)
+        faults = [*layout.of_audit(path, subjects)]
+        yield from (f"{fault}: {cure}" for fault in faults)
+        if not faults:
+            places += [(path, subject) for subject in subjects]
+    if seed is not None and places:
+        path, subject = random.Random(f"{seed} audit").choice(places)
+        coverage.count("audit", REMADE)
+        fresh = tables.findings(subject, tables.FULL_EFFORT, config.seed)
+        for fault in layout.of_subject(path, fresh):
+            yield f"{fault}: run `dperm audit solver={path.stem}`"
 
 
 def of_no_job(

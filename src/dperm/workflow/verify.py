@@ -48,6 +48,7 @@ import pandas as pd
 
 from dperm.config import config as configuration
 from dperm.config import schema
+from dperm.config.locate import ConfigError
 from dperm.experiments import makers, plan, products
 from dperm.experiments import tune as tuning
 from dperm.experiments.inputs import Inputs, UnavailableError, load_job
@@ -93,7 +94,10 @@ CLONE = (
 ONLY_PAPERS = (
     "papers were named: what shows all (pages, README, audit) is not looked at"
 )
-
+NOTHING = (
+    "no results here of {}: run it, unpack results.zip of a release, or name a scale "
+    "(scale=smoke)"
+)
 
 # It finds faults, one line each, and counts what it has covered.
 Check = Callable[[Coverage], Iterator[str]]
@@ -246,6 +250,12 @@ def _runs(
             )
 
 
+def _is_here(paper: schema.Paper, output: schema.Output) -> bool:
+    """Whether there is any file of a paper."""
+    tops = [Path(top, paper.name) for top in (output.results, output.figures)]
+    return any(path.is_file() for top in tops for path in top.rglob("*"))
+
+
 def has_rows(paper: schema.Paper, folder: Path) -> bool:
     """Whether any file of rows of the paper is in its folder; a clone has none."""
     return any(path.is_file() for path in _row_files(paper, folder))
@@ -364,9 +374,10 @@ def _ledgers(
             ):
                 yield f"{folder.joinpath(*run)} has rows of data that are not here"
             continue
-        yield from recheck.ledgers(job, tables["tune"], seed, coverage)
+        design = plan.design(run_config)
+        yield from recheck.ledgers(job, design, tables["tune"], seed, coverage)
         if (job.folder / layout.LEDGER).is_file():
-            yield from layout.of_run(job, plan.design(run_config), tables)
+            yield from layout.of_run(job, design, tables)
 
 
 def _laid_out(config: schema.Config, coverage: Coverage) -> Iterator[str]:
@@ -424,15 +435,16 @@ def _judged(
 
 
 def _differ(path: Path, fresh: pd.DataFrame) -> str:
-    """How a CSV file differs from a table, apart from seconds; empty if not."""
+    """How a CSV file differs from a table; empty if it does not."""
     return _other(_parsed(path.read_text("utf-8")), fresh)
 
 
 def _other(stored: pd.DataFrame, fresh: pd.DataFrame, **options: Any) -> str:
-    """How a CSV file differs from a table, apart from seconds; empty if it does not."""
-    seconds = [name for name in stored if "seconds" in name]
+    """How a CSV file differs from a table; empty if it does not."""
     parsed = _parsed(store.as_csv(fresh), **options)
-    return difference(stored, parsed, (*PROVENANCE, *seconds))[0]
+    if [*stored] != [*parsed]:
+        return f"columns {[*stored]}, where {[*parsed]} are made"
+    return difference(stored, parsed, ())[0]
 
 
 def _parsed(text: str, **options: Any) -> pd.DataFrame:
@@ -802,6 +814,14 @@ def main(options: argparse.Namespace) -> None:
     configs = [
         configuration.compose([f"paper={name}", *overrides]) for name in names
     ]
+    absent = [
+        config.paper.name
+        for config in configs
+        if not _is_here(config.paper, config.output)
+    ]
+    if len(absent) == len(configs):
+        raise ConfigError(NOTHING.format(", ".join(absent) or "any paper"))
+    configs = [config for config in configs if config.paper.name not in absent]
     clones = [
         config.paper.name
         for config in configs
@@ -820,9 +840,14 @@ def main(options: argparse.Namespace) -> None:
         )
     if not options.json:
         print("\n".join(notes), end="\n" * len(notes))
+    for name in absent:
+        coverage.absent(
+            "files", f"every file of {name}", f"run `dperm {name}`"
+        )
     shared: list[Check] = [partial(changed, folder, scale, papers)]
     if not papers:
-        shared.append(partial(recheck.audits, base, _differ))
+        audited = seed if options.replay else None
+        shared.append(partial(recheck.audits, base, _differ, seed=audited))
     parts = [NamedCheck("results", *pair) for pair in enumerate(shared)]
     for config in configs:
         own_checks = checks(config, options.replay, seed)

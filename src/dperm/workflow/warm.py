@@ -69,6 +69,8 @@ class Server:
             listener.listen(1024)
             number = listener.fileno()
             command = [sys.executable, *COMMAND, str(number)]
+            # Python prints a traceback if Ctrl-C comes while it starts
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, launch.CTRL_C)
             # The server reads the pipe to learn that this process has ended.
             self.process = subprocess.Popen(
                 command,
@@ -77,6 +79,7 @@ class Server:
                 pass_fds=[number],
                 env=_environment(),
             )
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.environ[launch.SERVER] = path
 
     def stop(self) -> float:
@@ -138,6 +141,7 @@ def serve(
     interrupt = signal.getsignal(signal.SIGINT)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)  # they are meant for the jobs
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, launch.CTRL_C)
     listener = socket.socket(fileno=number)
     _import(modules)
     if len(list(THREADS.iterdir())) > 1:
