@@ -296,7 +296,7 @@ class Watched(list):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """The faults up to the first that says some words; what comes later is not looked at."""
+    """The faults until the first that says some words; the rest is not looked at."""
 
     def faults_until(said="", **how):
         found = Watched(said)
@@ -389,7 +389,19 @@ FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FAULTS)
+WEEKLY = (  # by day another column, file or row is caught by the same words
+    "all errors",
+    "a name in a table",
+    "a reason",
+    "a setting called stopped",
+    "less noise in fresh runs",
+    "names",
+    "a setting twice",
+    "a fresh run left out",
+)
+
+
+@pytest.mark.parametrize("name", variants(FAULTS, {*FAULTS} - {*WEEKLY}))
 def test_a_planted_fault_is_caught_although_the_manifest_was_forged(
     results, watched, name
 ):
