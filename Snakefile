@@ -137,6 +137,8 @@ for paper in PAPERS:
                 [update(file) for file in drawing.outputs],
             log:
                 f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
+            group:
+                "draw"  # a job of a cluster, by the profile's group-components
             conda:
                 "environment.yml"
             params:
