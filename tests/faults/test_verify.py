@@ -296,15 +296,24 @@ class Watched(list):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """The faults until the first that says some words; the rest is not looked at."""
+    """The faults until the first that says some words; the rest is not looked at.
+
+    Checks run one after the other, the shortest first.
+    """
 
     def faults_until(said="", **how):
         found = Watched(said)
-        monkeypatch.setattr(
-            verify,
-            "Coverage",
-            lambda is_partial=False: Coverage(is_partial, faults=found),
-        )
+
+        def coverage(is_partial=False):
+            return Coverage(is_partial, faults=found)
+
+        def in_turn(parts, is_partial, show):
+            for part in parts:
+                verify.faults_of([part.check], coverage(), part.name)
+                yield Coverage()
+
+        monkeypatch.setattr(verify, "Coverage", coverage)
+        monkeypatch.setattr(verify, "_in_parallel", in_turn)
         with contextlib.suppress(Seen):
             faults(**how)
         drawing.plt.close("all")
