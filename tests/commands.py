@@ -98,7 +98,9 @@ def _run(
     os.chdir(place)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path.append(place)
+    # a folder of tests named as an option's word would be in keys
+    tests = str(Path(__file__).parent)
+    sys.path[:] = [*filter(tests.__ne__, sys.path), place]
     for words in given:
         sys.argv = ["dperm", *words]
         main()

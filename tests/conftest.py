@@ -35,17 +35,19 @@ PENALTIES = {
 }
 
 # Files that take ten seconds or more: the last would leave other workers idle.
-# The first compiles most kernels, meanwhile others run what needs few.
+# The first compiles most kernels; meanwhile others run what needs none or few, so that
+# no kernel is compiled twice.
 LONG = (
     "solvers/test_contract",
-    "faults/test_verify",
     "workflow/test_provenance",
-    "workflow/test_extension",
     "blackbox/test_search",
     "claims/test_worlds",
     "config/test_configuration",
     "cli/test_command",
+    "plotting/test_drawing",
     "blackbox/test_command",
+    "faults/test_verify",
+    "workflow/test_extension",
     "papers/test_contract",
     "workflow/test_workflow",
     "golden/test_golden",

@@ -44,14 +44,10 @@ def priced(ledger, *target):
 BY_DAY = (  # a spread of solvers, half of them without an intercept
     "intercept-ada_ssp",
     "intercept-dp_cd",
-    "intercept-dp_gcd",
-    "intercept-dp_gd",
     "intercept-objective_perturbation",
     "without-dp_bcfw",
-    "without-dp_cd",
     "without-dp_sgd",
     "without-dp_gram",
-    "without-dp_newton",
     "without-moments",
 )
 CASES = [

@@ -30,7 +30,7 @@ ALGORITHMS = [  # of estimators; variants by options are fitted as these are
     for name in methods.known()
     if name not in OPEN and methods.method(name).algorithm == name
 ]
-OFTEN = ("dp_cd", "dp_gd", "moments")  # of them by day, all others weekly
+OFTEN = ("dp_gd", "moments")  # of them by day, all others weekly
 each = pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)
 
 

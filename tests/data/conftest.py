@@ -4,7 +4,9 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
+import pooch.core
 import pytest
 
 from dperm.config.schema import Data
@@ -102,8 +104,10 @@ def site():
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Data:
-    """Data settings: an empty mirror, short waits."""
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
+    """Data settings: an empty mirror, short waits, none before another attempt."""
+    hasty = SimpleNamespace(sleep=lambda seconds: None)
+    monkeypatch.setattr(pooch.core, "time", hasty)
     (tmp_path / "mirror").mkdir()
     return Data(
         mirror=str(tmp_path / "mirror"),

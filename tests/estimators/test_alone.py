@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import commands
 import dperm
 from dperm.estimators import methods
 from dperm.names import ConfigError
@@ -125,8 +126,11 @@ def tried(folder: Path, kind: str) -> list[list[str]]:
     rows = "".join(f"{k % 7},{k % 7 + k % 3}\n" for k in range(60))
     foreign(folder, kind, **{"mine.csv": f"a,y\n{rows}"})
     words = "try mine.csv target=y solvers=[moments] tunings=default fresh=2"
-    command = [sys.executable, "-m", "dperm", *words.split()]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    if kind == "none":
+        done = commands.dperm(*words.split(), cwd=folder)
+    else:
+        done = commands.python("-m", "dperm", *words.split(), cwd=folder)
+    assert done.returncode == 0, done.stderr
     head, *lines = (
         (folder / "results/try/mine/try.csv").read_text().splitlines()
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from dperm.config import grid
 from dperm.config.config import compose, read
@@ -24,6 +25,7 @@ PAPERS = ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
 GONE = {"status": "unavailable", "reason": "no network"}
 
 
+@functools.cache
 def configured(paper, folder):
     scale = [
         "scale=smoke",
@@ -102,16 +104,21 @@ def make(config, collection, name):
 # --- numbers that must not move -------------------------------------------------------
 
 
-def data_of(config, collection: str, name: str) -> pd.DataFrame:
-    """The content of a product's CSV file; nothing is written."""
+def product(config, collection: str, name: str) -> tuple[Any, pd.DataFrame]:
+    """The figure of a product, and what its CSV file holds; nothing is written."""
     drawn, rows = products.made(config, collection, name)
     if drawn is not None:
         drawing.plt.close(drawn)
-    return rows
+    return drawn, rows
 
 
-def frames(folder) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Every sweep, figure and table that needs no data set, by name."""
+def frames(
+    folder, figures: dict[str, Any] | None = None
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Every sweep, figure and table that needs no data set, by name.
+
+    ``figures`` keeps what was drawn, by the same names.
+    """
     for paper in PAPERS:
         config = configured(paper, folder)
         for name, sweep in config.paper.sweeps.items():
@@ -122,7 +129,11 @@ def frames(folder) -> Iterator[tuple[str, pd.DataFrame]]:
                 )
     for collection in ("figures", "tables"):
         for paper, name in made_only_of(collection, ran=True):
-            data = data_of(configured(paper, folder), collection, name)
+            config = configured(paper, folder)
+            drawn, data = product(config, collection, name)
+            if figures is not None and drawn is not None:
+                FigureCanvasAgg(drawn)  # its own went when it was closed
+                figures[f"{paper}/{collection}/{name}"] = drawn
             yield f"{paper}/{collection}/{name}", data
 
 

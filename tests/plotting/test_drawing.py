@@ -145,7 +145,14 @@ DRAWN = [
 ]
 
 
-SCALES = ("log", "weekly", "linear", "weekly")  # of one figure after the other
+SCALES = (
+    "log",
+    "weekly",
+    "weekly",
+    "linear",
+    "weekly",
+    "weekly",
+)  # of one figure after the other
 BOTH = [
     pytest.param(
         path, scale, id=f"{scale}-{'-'.join(path.parts[-2:])}",
@@ -292,7 +299,10 @@ def apart(found):
     return found["ci_high"] < 1 or found["ci_low"] > 1
 
 
-@pytest.mark.parametrize("law", LAWS)
+OTHER_LAWS = [pytest.param(law, marks=pytest.mark.long) for law in LAWS[1:3]]
+
+
+@pytest.mark.parametrize("law", [LAWS[0], *OTHER_LAWS, LAWS[3]])
 def test_one_law_under_two_names_is_decided_at_the_stated_rate(law):
     rng, trials = np.random.default_rng(1), 150
     decided = sum(

@@ -141,6 +141,17 @@ def thin_data(loss, n=40, p=24):
     return X, y if loss == "least_squares" else np.where(y > 0, 1.0, -1.0)
 
 
+def with_indices(A, loss):
+    """Indices of 32 bits, as scipy's are, or of 64 with the logistic loss.
+
+    Those of data in files have 64; ``experiments/test_stages`` runs on them.
+    """
+    if loss == "logistic":
+        A.indices = A.indices.astype(np.int64)
+        A.indptr = A.indptr.astype(np.int64)
+    return A
+
+
 FORMS = [
     (name, form)
     for name, case in CASES.items()
@@ -157,7 +168,7 @@ def test_settings(name, form, loss):
         (raw_data if form == "dense" else thin_data)(loss),
     )
     steps, clips = SETTINGS.T * [[case.slow], [1.0]]
-    A = X if form == "dense" else sparse.csc_array(X)
+    A = X if form == "dense" else with_indices(sparse.csc_array(X), loss)
     for penalty in PENALTIES.values():
         problem = build("small", A, y, loss, penalty, 1.0, 1e-4)
         found = case.run(

@@ -32,10 +32,13 @@ def without_sweeps() -> list[str]:
     return [f"~paper.{name}" for name in names]
 
 
-def snakemake(folder: Path, cores: int, *target: str, **config: str):
+def snakemake(
+    folder: Path, cores: int, *target: str, is_forked: bool = True, **config
+):
     """Run Snakemake on the repository's Snakefile in another folder.
 
-    The environment allows BLAS as many threads as there are cores.
+    The environment allows BLAS as many threads as there are cores. Python has started
+    already if it is forked.
     """
     settings = [
         f"{key}={value}" for key, value in {"scale": "smoke", **config}.items()
@@ -43,8 +46,10 @@ def snakemake(folder: Path, cores: int, *target: str, **config: str):
     options = ["-j", str(cores), "-q", "all", "--directory", str(folder)]
     options += [word for word in target if word.startswith("-")]
     named = [word for word in target if not word.startswith("-")]
-    words = ("-m", "dperm", *options, "--config", *settings, "--", *named)
-    return python(*words, cwd=folder, **threads(cores))
+    words = (*options, "--config", *settings, "--", *named)
+    if is_forked:
+        return dperm(*words, cwd=folder, env=threads(cores))
+    return python("-m", "dperm", *words, cwd=folder, **threads(cores))
 
 
 def stages(folder: Path, cores: int, settings: list[str], *commands: str):
@@ -68,7 +73,7 @@ def finished(tmp_path_factory):
     """
     one, two = (tmp_path_factory.mktemp(f"cores{cores}") for cores in (1, 2))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = snakemake(one, 1, "dpcd", set=SMALL)
+    done = snakemake(one, 1, "dpcd", is_forked=False, set=SMALL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr[-3000:]
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

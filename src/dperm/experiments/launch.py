@@ -147,4 +147,6 @@ def remove(path):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    status = main(sys.argv[1], sys.argv[2:])
+    sys.stderr.flush()
+    os._exit(status)  # what Python does at its end would not be counted

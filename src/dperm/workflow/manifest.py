@@ -245,10 +245,10 @@ def _run(began: float, server: float) -> dict[str, float]:
     snakemake = usage.ru_utime + usage.ru_stime
     return {
         "cpu_seconds": round(
-            snakemake + children.ru_utime + children.ru_stime, 1
+            snakemake + children.ru_utime + children.ru_stime, 3
         ),
-        "server_cpu_seconds": round(server, 1),
-        "snakemake_cpu_seconds": round(snakemake, 1),
+        "server_cpu_seconds": round(server, 3),
+        "snakemake_cpu_seconds": round(snakemake, 3),
         "wall_seconds": round(time.time() - began, 1),
     }
 

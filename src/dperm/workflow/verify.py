@@ -762,7 +762,7 @@ class NamedCheck(NamedTuple):
     check: Check
 
 
-def _in_parallel(
+def in_parallel(
     parts: Sequence[NamedCheck],
     is_partial: bool,
     show: Callable[[str, int], None],
@@ -860,7 +860,7 @@ def main(options: argparse.Namespace) -> None:
         if name in names and not options.json:
             print(text, flush=True)
 
-    for covered in _in_parallel(parts, options.partial, show):
+    for covered in in_parallel(parts, options.partial, show):
         coverage.add(covered)
     if not papers:  # pages show products, of which some may be absent by now
         faults_of([partial(recheck.pages, base, _differ)], coverage, "results")

@@ -116,8 +116,8 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
     ("place", "words", "code"),
     [
         ("json.py:half", (), REFUTED),  # the name of a module that is loaded
-        ("of_mine:forks", ("--seconds", "3"), NOT_REFUTED),
-        ("of_mine:whole", ("--seconds", "2"), NOT_REFUTED),
+        ("of_mine:forks", ("--seconds", "2"), NOT_REFUTED),
+        ("of_mine:whole", ("--seconds", "1"), NOT_REFUTED),
     ],
 )
 def test_the_verdict_is_the_exit_code(
