@@ -72,6 +72,10 @@ localrules:
     complete,
 
 
+# For software-deployment-method: apptainer; an image of profiles/Containerfile
+container: os.environ.get("DPERM_CONTAINER")
+
+
 wildcard_constraints:
     paper="|".join(PAPERS),
     dataset="[A-Za-z0-9_-]+",
@@ -137,6 +141,8 @@ for paper in PAPERS:
                 [update(file) for file in drawing.outputs],
             log:
                 f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
+            group:
+                "draw"  # a job of a cluster, by the profile's group-components
             conda:
                 "environment.yml"
             params:

@@ -17,7 +17,7 @@ import hashlib, sys
 from dperm import processor
 processor.same_bits()
 import numpy as np
-from dperm.solvers.batched import Settings
+from dperm.solvers.batched import BatchedSettings
 from dperm.privacy.noise import streams
 from golden import cases
 
@@ -25,7 +25,7 @@ def told(name, *found):
     bits = b"".join(np.ascontiguousarray(a).tobytes() for a in found)
     print(name, hashlib.sha256(bits).hexdigest(), sep=":")
 
-settings = Settings(np.geomspace(1e-4, 1, 11), np.geomspace(1, 100, 11), 3.0)
+settings = BatchedSettings(np.geomspace(1e-4, 1, 11), np.geomspace(1, 100, 11), 3.0)
 sizes = {"n": 1131, "p": 45}  # neither is a multiple of a vector
 made = [(name, cases.dense, *of) for name, of in cases.VARIANTS.items()]
 made += [("dp_cd", cases.dense, "huber", cases.LASSO)]

@@ -61,6 +61,21 @@ def test_a_shared_legend_fits_the_figure(panels, rows):
     assert legend._ncols == 5 // rows
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+def test_without_data_a_figure_says_why_in_place_of_its_panels(is_named):
+    picture = drawing.Picture(
+        drawing.frame([]),
+        {"mtp": "MTP"},
+        {},
+        is_named=is_named,
+        note="mtp: no source",
+    )
+    figure = drawing.draw(picture)
+    (axes,) = figure.axes
+    assert "mtp: no source" in [text.get_text() for text in axes.texts]
+    plt.close(figure)
+
+
 def test_names_at_the_ends_of_curves_do_not_overlap():
     ends = {f"m {k}": [3, 1 + k / 1e3] for k in range(5)}
     rows = [

@@ -157,8 +157,10 @@ def test_paper_sampled_meets_dp_accounting(
         theirs.compose(GaussianDpEvent(beside), 3)
         ledger += gaussian(beside, 3)
     expected = theirs.get_epsilon(delta)
+    # each release may be off by a rounding: older scipy adds exponentials so
+    rounding = count * np.finfo(float).eps
     assert epsilon(ledger, delta, "published") == pytest.approx(
-        expected, rel=1e-12
+        expected, rel=1e-12, abs=rounding
     )
 
 

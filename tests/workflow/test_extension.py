@@ -18,13 +18,14 @@ from changing import edit
 from commands import dperm, in_turn, python
 from documentation.test_commands import lines, run, shortened
 from dperm import cli
-from dperm.config import locate
+from dperm.config import locate, run_spec
 from dperm.config.config import compose
 from dperm.config.locate import ConfigError
 from dperm.experiments import checks as configured
 from dperm.experiments import digests, inputs, products, stages
 from dperm.privacy import accountants
 from dperm.storage import source_code
+from dperm.workflow import workflow
 from dperm.workflow.jobs import compose as run_table
 from weekly import variants
 
@@ -59,6 +60,21 @@ def example(tmp_path, monkeypatch):
 @pytest.fixture
 def mine(example):
     return example("mine")
+
+
+def test_a_job_that_is_given_its_file_finds_the_module_of_its_solver(mine):
+    overrides = ["scale=smoke"]
+    jobs = run_table(["mine"], overrides)
+    workflow.write_specs(jobs, overrides)
+    name = "solve/mine/yields/noisy_gd"
+    path = run_spec.path_of(name, jobs.jobs[name].key)
+    read = (
+        "from pathlib import Path; from dperm.config import run_spec; "
+        "from dperm.solvers import registry; "
+        f"config = run_spec.read(Path({str(path)!r}), 1); "
+        "print(registry.load(config.solver.algorithm).__file__)"
+    )
+    assert python("-P", "-c", read).stdout.strip() == str(mine / "noisy_gd.py")
 
 
 @pytest.mark.long

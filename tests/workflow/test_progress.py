@@ -53,7 +53,8 @@ def test_what_will_be_made_is_said_before_it_starts(
     handler, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    counts = {"fetch": 48, "solve": 94, "total": 142}
+    drawings = {"draw_dpcd_figures_a": 1, "draw_dpcd_tables_b": 1}
+    counts = {"fetch": 48, "solve": 92, **drawings, "total": 142}
     send(handler, LogEvent.RUN_INFO, stats=counts)
     Path("results").mkdir()
     spent = {"cpu_seconds": {"dpcd": 551.0, "arena": 852.5}}
@@ -61,7 +62,7 @@ def test_what_will_be_made_is_said_before_it_starts(
     send(handler, LogEvent.RUN_INFO, stats={"claims": 1, "total": 1})
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "142 jobs to run: 48 fetch, 94 solve",
+        "142 jobs to run: 48 fetch, 92 solve, 2 draw",
         "1 job to run: 1 claims (all papers took 1,404 CPU s)",
     ]
 

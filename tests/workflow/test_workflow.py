@@ -16,17 +16,20 @@ from dperm.experiments.task import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 SMALL = "paper.small_problems=[diabetes] scale.keep.clip=2"
-OF_NO_PROBLEM = (  # of DP-GCD's sweeps those on drawn data, and what shows them
-    *(
-        f"sweeps.{name}"
-        for name in ("growth", "selection", "rates", "theorem")
-    ),
-    "figures.log_p",
-    "tables.sparsity",
-    "tables.selection",
-    "tables.rates",
-    "tables.theorem44",
-)
+
+
+def without_sweeps() -> list[str]:
+    """Overrides that leave out DP-GCD's sweeps, and what shows them."""
+    paper = compose(["paper=dpgcd"]).paper
+    names = ["printed_numbers", *(f"sweeps.{name}" for name in paper.sweeps)]
+    for collection in ("figures", "tables"):
+        products = getattr(paper, collection)
+        names += [
+            f"{collection}.{name}"
+            for name, product in products.items()
+            if product.sweeps
+        ]
+    return [f"~paper.{name}" for name in names]
 
 
 def snakemake(folder: Path, cores: int, *target: str, **config: str):
@@ -237,7 +240,7 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(
         tmp_path, 2, "--until=optimum", "dpgcd", set=" ".join(given)
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    given += ["paper=dpgcd", *(f"~paper.{name}" for name in OF_NO_PROBLEM)]
+    given += ["paper=dpgcd", *without_sweeps()]
     runs = plan.runs(compose([*given, "scale=smoke"]).paper)
     solves = (
         f"solve problem={problem} solver={name}" for problem, name in runs

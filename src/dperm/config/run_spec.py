@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dperm.config import schema
+from dperm.config import locate, schema
 from dperm.config.validation import key_of
 from dperm.storage import files as store
 
@@ -64,6 +64,7 @@ def told(words: Sequence[str]) -> schema.Config | None:
 
 def read(path: Path, workers: int) -> schema.Config:
     """The configuration in a file, for a number of workers."""
+    locate.conf_dirs()  # the folder next to the user's conf/ joins Python's path
     content = store.read_json(path, "run again")
     config = rebuilt(schema.Config, content["config"])
     _SECTIONS.update(store.read_json(Path(content["sections"]), "run again"))

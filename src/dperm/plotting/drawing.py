@@ -189,7 +189,8 @@ def draw(picture: Picture) -> Figure:
     panels = [
         name for name in picture.titles if (table["panel"] == name).any()
     ]
-    is_labelled = picture.is_named and not {*table[ROLE]} <= {"bar", "upright"}
+    roles = {*table.get(ROLE, ())}  # none if no problem has data
+    is_labelled = picture.is_named and not roles <= {"bar", "upright"}
     fitting = int(WIDTH / LEAST_WIDTHS[is_labelled])
     wide = min(picture.columns, fitting, max(1, len(panels)))
     high = -(-max(1, len(panels)) // wide)

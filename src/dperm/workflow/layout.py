@@ -113,19 +113,29 @@ class _Run:
 
     def evaluated(self, stored: pd.DataFrame) -> pd.DataFrame:
         """The rows of fresh runs, which end where their mean is precise."""
+        settings = tuning.fresh_tasks(self.job, self.design, range(1))
+        if not settings:  # every setting diverged
+            names = self.job.names._asdict()
+            return pd.DataFrame([{**names, "status": "diverged"}])
         tables: list[pd.DataFrame] = []
         for replicates in tuning.rounds(self.design):
-            tasks = tuning.fresh_tasks(self.job, self.design, replicates)
-            if not tasks:  # every setting diverged
-                names = self.job.names._asdict()
-                return pd.DataFrame([{**names, "status": "diverged"}])
             if tables:
                 vague = tuning._vague(
                     stored[stored["replicate"] < replicates.start]
                 )
-                tasks = [task for task in tasks if tuning._pair(task) in vague]
-            if not tasks:
+                settings = [
+                    task for task in settings if tuning._pair(task) in vague
+                ]
+            if not settings:
                 break
+            parts = [
+                tuple(replicates[low : low + tuning.RUNS])
+                for low in range(0, len(replicates), tuning.RUNS)
+            ]
+            tasks = [
+                replace(task, replicates=shared)
+                for task, shared in itertools.product(settings, parts)
+            ]
             tables.append(self.of_tasks(tasks, stored).sort_values(IDENTITY))
         return pd.concat(tables)
 
@@ -242,15 +252,17 @@ def of_timing(config: schema.Config, folder: Path) -> Iterator[str]:
     """Find timed rows that are not, but for their seconds, those of evaluation."""
     paper = config.paper
     path = folder / "timing.parquet"
-    tables = [pd.DataFrame(columns=SETTING_COLUMNS)]
+    tables: list[pd.DataFrame] = []
     count = min(paper.clocked, config.scale.fresh or paper.fresh)
     for run, calibrations in makers.clocked(paper).items():
         ran = store.read_table(folder.joinpath(*run, "evaluate.parquet"))
         is_timed = ran["calibration"].isin(calibrations) & (
             ran["replicate"] < count
         )
-        tables.append(ran[is_timed])
-    planned = pd.concat(tables[1:] or tables).drop(columns=PROVENANCE)
+        if is_timed.any():
+            tables.append(ran[is_timed])
+    none = pd.DataFrame(columns=SETTING_COLUMNS)
+    planned = pd.concat(tables or [none]).drop(columns=PROVENANCE)
     keys = ["problem", "solver", *IDENTITY]
     rows = store.read_table(path)
     if text := _unlike(rows, planned, keys):

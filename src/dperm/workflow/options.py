@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-SHARE = 0.01  # default share of settings and points that ``dperm verify`` runs again
+SHARE = 0.005  # default share of settings and points that ``dperm verify`` runs again
 
 
 def verify(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -131,11 +132,15 @@ def say(text: str) -> None:
 
 
 def plan(counts: Mapping[str, int]) -> str:
-    """What a run will make: jobs by rule, and the CPU time that all papers took."""
-    rules = {name: count for name, count in counts.items() if name != "total"}
-    by_rule = ", ".join(f"{count} {name}" for name, count in rules.items())
-    total = sum(rules.values())
-    text = f"{total} job{'s' * (total != 1)} to run: {by_rule}"
+    """What a run will make: jobs by stage, and the CPU time that all papers took."""
+    stages = Counter[str]()
+    for name, count in counts.items():
+        # each drawing is a rule of its own
+        stages["draw" if name.startswith("draw_") else name] += count
+    del stages["total"]
+    total = stages.total()
+    by_stage = ", ".join(f"{count} {name}" for name, count in stages.items())
+    text = f"{total} job{'s' * (total != 1)} to run: {by_stage}"
     manifest = files.known_json(Path("results", "manifest.json")) or {}
     if spent := manifest.get("cpu_seconds"):
         text += f" (all papers took {sum(spent.values()):,.0f} CPU s)"

@@ -21,7 +21,6 @@ in a clone. Then files, intervals, verdicts and pages are checked.
 from __future__ import annotations
 
 import argparse
-import functools
 import importlib
 import json
 import logging
@@ -30,10 +29,19 @@ import os
 import random
 import re
 import secrets
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import (
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -73,7 +81,7 @@ from dperm.workflow.options import SHARE
 log = logging.getLogger(__name__)
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
 MAX_REMADE = 20  # about so many after a run
-TOGETHER = 8  # settings of a batch that are run again
+TOGETHER = 32  # settings of a batch that are run again
 IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a setting and not its result. They are filled in again whenever
 # settings are read, but stored with the rows of sweeps, where they are compared.
@@ -92,6 +100,8 @@ NOTHING = (
     "no results here of {}: run it, unpack results.zip of a release, or name a scale "
     "(scale=smoke)"
 )
+# It finds faults, one line each, and counts what it has covered.
+Check = Callable[[Coverage], Iterator[str]]
 
 
 class NotVerifiedError(RuntimeError):
@@ -113,39 +123,45 @@ def verify(
     and says whether what is absent is a fault.
     """
     coverage = coverage or Coverage(is_partial=is_new)
+    found = checks(config, share, seed, is_new)
+    return faults_of(found, coverage, config.paper.name)
+
+
+def checks(
+    config: schema.Config, share: float, seed: int, is_new: bool = False
+) -> list[Check]:
+    """The checks of a paper, for ``verify``; those that take longest come last."""
     paper = config.paper
     output = config.output
     folder = Path(output.results, paper.name)
-    checks: list[Callable[[], Iterator[str]]] = [
-        lambda: _means(paper.name, output, coverage),
-        lambda: _rows(paper, folder, Path(config.data.dir), coverage),
-        lambda: _made_again(config, is_new, coverage),
+    found: list[Check] = [
+        partial(_means, paper.name, output),
+        partial(_rows, paper, folder, Path(config.data.dir)),
     ]
     if not is_new:
         inputs = Inputs(config.data, config.overrides)
         is_whole = not config.scale.folder
-        checks.append(lambda: recheck.stored(paper, inputs, coverage))
-        checks.append(lambda: _ledgers(config, seed, coverage))
-        checks.append(lambda: _laid_out(config, coverage))
-        checks.append(lambda: _judged(paper, output, is_whole, coverage))
-        checks.append(lambda: _completed(paper, output, coverage))
+        found.append(partial(recheck.stored, paper, inputs))
+        found.append(partial(_completed, paper, output))
+        found.append(partial(_judged, paper, output, is_whole))
+        found.append(partial(_laid_out, config))
+        found.append(partial(_ledgers, config, seed))
+    found.append(partial(_made_again, config, is_new))
     if share > 0:
-        checks.append(lambda: _replayed(config, share, seed, is_new, coverage))
+        found.append(partial(_replayed, config, share, seed, is_new))
     else:
-        checks.append(lambda: _not_replayed(paper, folder, coverage))
-    return faults_of(checks, coverage, paper.name)
+        found.append(partial(_not_replayed, paper, folder))
+    return found
 
 
 def faults_of(
-    checks: Iterable[Callable[[], Iterator[str]]],
-    coverage: Coverage,
-    name: str,
+    checks: Iterable[Check], coverage: Coverage, name: str
 ) -> list[str]:
     """The faults that checks find, each once; a check that fails is a fault too."""
     before = len(coverage.faults)
     for check in checks:
         try:
-            coverage.faults.extend(check())
+            coverage.faults.extend(check(coverage))
         except Exception as error:
             # a damaged file, or rows that give no table
             text = " ".join(str(error).split())
@@ -368,13 +384,11 @@ def _ledgers(
 def _laid_out(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     """Find rows of sweeps and of timing that the configuration does not give."""
     folder = Path(config.output.results, config.paper.name)
-    checks = [functools.partial(layout.of_timing, config, folder)]
+    checks = [partial(layout.of_timing, config, folder)]
     checks *= (folder / "timing.parquet").is_file()
     for name in config.paper.sweeps:
         if sweep_path(folder, name).is_file():
-            checks.append(
-                functools.partial(layout.of_sweep, SweepRun(config, name))
-            )
+            checks.append(partial(layout.of_sweep, SweepRun(config, name)))
     for check in checks:
         try:
             yield from check()
@@ -457,7 +471,7 @@ def _replayed(
     folder = Path(config.output.results, config.paper.name)
     batches: dict[tuple[Any, ...], list[Any]] = {}
     for run, name, which in _settings(config.paper, folder):
-        task: tuple[Any, ...] = ()
+        task: tuple[Any, ...] = (which,)  # a point of a sweep is run alone
         if run is not None:
             task = (which.calibration, which.passes, which.replicate)
         batches.setdefault((run, name, *task), []).append(which)
@@ -468,12 +482,12 @@ def _replayed(
     count = sum(map(len, chosen_batches.values()))
     coverage.count("settings", UNCHECKABLE, total - count)
 
-    @functools.cache
+    @cache
     def load(*run: str) -> tuple[SolverJob, plan.Design]:
         run_config = plan.at_run(config, *run)
         return load_job(run_config), plan.design(run_config)
 
-    @functools.cache
+    @cache
     def calibrated(
         run: tuple[str, ...], calibration: str, passes: float
     ) -> Calibration:
@@ -483,7 +497,13 @@ def _replayed(
             job.problem, job.module, job.options, passes, calibration
         )
 
-    @functools.cache
+    @cache
+    def swept(name: str) -> tuple[SweepRun, dict[str, Any], pd.DataFrame]:
+        run = SweepRun(config, name)
+        tasks = {task.key.identity: task for task in run.tasks()}
+        return run, tasks, store.read_table(run.path)
+
+    @cache
     def stored(path: Path) -> pd.DataFrame:
         return store.read_table(path).replace(
             {"status": {tuning.ONE_RUN: "ok"}}
@@ -493,7 +513,7 @@ def _replayed(
         coverage.count("settings", REMADE, len(chosen))
         try:
             if run is None:
-                yield from _points(SweepRun(config, name), chosen)
+                yield from _point(*swept(name), chosen[0])
             else:
                 job, design = load(*run)
                 noise = calibrated(
@@ -607,21 +627,20 @@ def _at(
     return table[pd.MultiIndex.from_frame(table[POINT]).isin(points)]
 
 
-def _points(swept: SweepRun, keys: Sequence[str]) -> Iterator[str]:
-    """How rows of a sweep's points differ from those that the current code makes."""
-    tasks = {task.key.identity: task for task in swept.tasks()}
-    rows = store.read_table(swept.path)
-    for key in keys:
-        task = tasks.get(key.partition("-")[0])
-        if task is None:
-            yield f"{swept.path} has a point that the configuration has not"
-            continue
-        fresh = swept.measured(task)
-        seconds = [column for column in fresh if "seconds" in column]
-        stored = rows[rows["config_digest"] == key]
-        text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
-        if text:
-            yield f"{swept.path}: {task.point}, replicate {task.replicate}: {text}"
+def _point(
+    swept: SweepRun, tasks: Mapping[str, Any], rows: pd.DataFrame, key: str
+) -> Iterator[str]:
+    """How rows of a sweep's point differ from those that the current code makes."""
+    task = tasks.get(key.partition("-")[0])
+    if task is None:
+        yield f"{swept.path} has a point that the configuration has not"
+        return
+    fresh = swept.measured(task)
+    seconds = [column for column in fresh if "seconds" in column]
+    stored = rows[rows["config_digest"] == key]
+    text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
+    if text:
+        yield f"{swept.path}: {task.point}, replicate {task.replicate}: {text}"
 
 
 def difference(
@@ -736,6 +755,49 @@ def _winners(paper: schema.Paper, folder: Path) -> Iterator[str]:
 # --- the command ----------------------------------------------------------------------
 
 
+class NamedCheck(NamedTuple):
+    """A check of a paper, or of what all papers share."""
+
+    name: str
+    number: int  #: among the checks of that name; later ones take longer
+    check: Check
+
+
+def _in_parallel(
+    parts: Sequence[NamedCheck],
+    is_partial: bool,
+    show: Callable[[str, int], None],
+) -> list[Coverage]:
+    """What each part covers, by the processors of this machine, the longest first.
+
+    ``show`` is called with a name and the number of its faults when all are done.
+    """
+
+    def verified(place: int) -> tuple[int, Coverage]:
+        coverage = Coverage(is_partial)
+        faults_of([parts[place].check], coverage, parts[place].name)
+        return place, coverage
+
+    places = sorted(range(len(parts)), key=lambda place: -parts[place].number)
+    work = [2.0**part.number for part in parts]  # roughly, of those with rows
+    missing = Counter(part.name for part in parts)
+    faults = Counter[str]()
+    covered: dict[int, Coverage] = {}
+    with (
+        tuning.progress("verify", len(parts), "checks", sum(work)) as bar,
+        forked(verified, places, os.cpu_count() or 1) as coverages,
+    ):
+        for place, coverage in coverages:
+            covered[place] = coverage
+            bar.update(work[place])
+            name = parts[place].name
+            faults[name] += len(coverage.faults)
+            missing[name] -= 1
+            if not missing[name]:
+                show(name, faults[name])
+    return [covered[place] for place in range(len(parts))]
+
+
 def main(options: argparse.Namespace) -> None:
     """Verify papers; print a line each, and counts of what was covered.
 
@@ -783,34 +845,27 @@ def main(options: argparse.Namespace) -> None:
         coverage.absent(
             "files", f"every file of {name}", f"run `dperm {name}`"
         )
-    faults_of(
-        [lambda: changed(folder, scale, papers, coverage)], coverage, "results"
-    )
-
-    def verified(config: schema.Config) -> tuple[str, Coverage]:
-        log.info("  verifying %s", config.paper.name)
-        own = Coverage(options.partial)
-        verify(config, options.replay, seed, coverage=own)
-        return config.paper.name, own
-
-    covered: dict[str, Coverage] = {}
-    with forked(verified, configs, os.cpu_count() or 1) as papers_verified:
-        for name, own in papers_verified:
-            covered[name] = own
-            rows = "no rows here" if name in clones else "with its rows"
-            text = f"{name}: verified, {rows} (seed {seed}): {len(own.faults)} faults"
-            if not options.json:
-                print(text, flush=True)
+    shared: list[Check] = [partial(changed, folder, scale, papers)]
+    if not papers:
+        audit_seed = seed if options.replay else None
+        audits = partial(recheck.audits, base, _differ, seed=audit_seed)
+        shared.append(audits)
+    parts = [NamedCheck("results", *pair) for pair in enumerate(shared)]
     for config in configs:
-        coverage.add(covered[config.paper.name])
+        own_checks = checks(config, options.replay, seed)
+        name = config.paper.name
+        parts += [NamedCheck(name, *pair) for pair in enumerate(own_checks)]
+
+    def show(name: str, faults: int) -> None:
+        rows = "no rows here" if name in clones else "with its rows"
+        text = f"{name}: verified, {rows} (seed {seed}): {faults} faults"
+        if name in names and not options.json:
+            print(text, flush=True)
+
+    for covered in _in_parallel(parts, options.partial, show):
+        coverage.add(covered)
     if not papers:  # pages show products, of which some may be absent by now
-        shared_checks: list[Callable[[], Iterator[str]]] = [
-            lambda: recheck.pages(base, _differ, coverage),
-            lambda: recheck.audits(
-                base, _differ, coverage, seed if options.replay else None
-            ),
-        ]
-        faults_of(shared_checks, coverage, "results")
+        faults_of([partial(recheck.pages, base, _differ)], coverage, "results")
     if options.json:
         summary = {"seed": seed, "left_out": notes, **coverage.summary()}
         print(json.dumps(summary, indent=1))

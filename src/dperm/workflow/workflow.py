@@ -33,9 +33,9 @@ LONG_AGO = 86400.0  # a time in seconds
 SPLIT = ("solve", "sweep")  # stages that use several threads
 # By the clock: of a shorter job the start of its threads is a part
 SECONDS = 20.0
-PIECES = 4  # of a run; one that takes longer may be waited for at its end
+PIECES = 8  # of a run; one that takes longer may be waited for at its end
 # Threads of a job; with more it would wait long for free cores
-MAX_THREADS = 16
+MAX_THREADS = 8
 # Of a timed run, on a machine with so many; fewer are all its own
 TIMED_CORES = 8
 TIMED = 2  # timed runs at a time

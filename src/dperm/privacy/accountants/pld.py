@@ -205,7 +205,9 @@ def _crossing(losses: Array, masses: Array, delta: float) -> float:
     cell = int(above[-1]) + 1 if above.size else int(np.argmax(masses > 0))
     if cell == losses.size or delta <= 0:
         return math.inf
-    inside = (a[cell] - delta) / b[cell] if b[cell] > 0 else math.inf
+    inside = math.inf
+    if b[cell] > 0:  # of Python's numbers, which do not warn of infinity
+        inside = float(a[cell] - delta) / float(b[cell])
     epsilon = math.log(max(inside, 1.0))
     return max(min(epsilon, float(losses[cell])), 0.0)
 
