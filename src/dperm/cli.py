@@ -242,6 +242,10 @@ def _run(arguments: list[str]) -> None:
         raise RefusedCommandError(
             "dperm: the current folder was removed: go to another"
         ) from error
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        raise RefusedCommandError(
+            "dperm: NUMBA_DISABLE_JIT is set: unset it, as kernels are compiled"
+        )
     name = name_of(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(described())

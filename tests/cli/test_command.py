@@ -92,6 +92,36 @@ def test_a_word_that_is_no_option_key_or_target_is_refused_in_one_line(
     assert not [*tmp_path.iterdir()]  # nothing has started
 
 
+def test_loops_that_are_not_compiled_are_refused_in_one_line():
+    done = python("-m", "dperm", "fetch", NUMBA_DISABLE_JIT="1")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "NUMBA_DISABLE_JIT is set: unset it" in done.stderr
+
+
+def test_a_folder_that_was_removed_is_said(tmp_path):
+    script = (
+        f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m dperm -n all"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stderr.count("dperm") == 1
+    assert "the current folder was removed" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device")
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_an_output_without_room_is_one_line(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dperm", *words], stdout=full,
+            stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "No space left" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_a_stage_gets_its_keys():
     done = run("tune", "problem=diabetis")
     assert done.stderr.startswith("dperm: command line: problem: expected ")
