@@ -5,6 +5,7 @@ import functools
 import pickle
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from changing import changed
@@ -15,6 +16,7 @@ from dperm.config.scope import BeyondKeyError, Scope, view
 from dperm.experiments import digests, scopes, stages, trace
 from dperm.names import home
 from dperm.solvers import registry
+from dperm.storage import files as store
 from dperm.storage import source_code
 from dperm.workflow import jobs
 
@@ -149,6 +151,24 @@ def test_a_file_that_is_opened_beyond_the_key_ends_the_job(
     with kept():
         Path("written.json").write_text("2")
         Path(configuration.__file__).read_text()
+
+
+def test_rows_that_a_product_does_not_name_end_it(tmp_path, monkeypatch):
+    """They could change, and the product would stay."""
+    monkeypatch.chdir(tmp_path)
+    named, other = Path("rows/a/tune.parquet"), Path("rows/b/tune.parquet")
+    for path in (named, other):
+        path.parent.mkdir(parents=True)
+        store.write_table(path, pd.DataFrame({"error": [0.1]}))
+    held = Scope("draw paper/tables/a", frozenset())
+    kept = functools.partial(
+        trace.kept, held, [named.resolve()], list, Path("rows")
+    )
+    with kept():
+        store.read_table(named)
+    refused = pytest.raises(BeyondKeyError, match=r"b/tune.*: add problems")
+    with refused, kept():
+        store.read_table(other)
 
 
 def test_published_numbers_are_read_by_their_key_where_the_package_holds_conf(

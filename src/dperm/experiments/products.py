@@ -96,7 +96,11 @@ def made(
     )
     folder = Path(config.output.results, config.paper.name)
     inputs = Inputs(config.data, config.overrides)
-    with trace.kept(scope, [folder, Path(config.data.dir)], behind):
+    product = getattr(config.paper, collection)[name]
+    rows = makers.read_by(config.paper, folder, product)
+    of_runs = {path.parent for path in rows if path.stem in makers.ROWS}
+    by_digest = [*rows, *of_runs, Path(config.data.dir)]
+    with trace.kept(scope, by_digest, behind, folder):
         paper = view(config.paper, "paper", scope)
         return _made(paper, folder, inputs, collection, name)
 

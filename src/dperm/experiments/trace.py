@@ -53,11 +53,13 @@ def kept(
     scope: Scope,
     by_digest: Sequence[Path],
     entry_points: Callable[[], Iterable[str]],
+    rows: Path | None = None,
 ) -> Iterator[None]:
     """Refuse what the key of a job does not hold, at the end of the job.
 
-    ``by_digest`` are folders whose files keys hold by their digests. ``entry_points``
-    returns those of the code in the job's key.
+    ``by_digest`` are files, and folders of files, that keys hold by their digests.
+    ``entry_points`` returns those of the code in the job's key. ``rows`` is the folder
+    of all rows of the paper, of which a product says what it shows.
 
     Raises BeyondKeyError, which names the job and what it has read.
     """
@@ -72,6 +74,12 @@ def kept(
         for path in map(_source, opened)
         if _is_watched(path, by_digest, scope)
     ]
+    for path in sorted(paths):
+        if rows is not None and path.is_relative_to(rows.resolve()):
+            raise BeyondKeyError(
+                f"{scope.job}: its code reads {path}, which is of no run, sweep or "
+                "timing that it names: add problems, sweeps or timed beside function"
+            )
     if paths or looked_up:
         _compare(scope.job, paths, looked_up, [*entry_points()])
 

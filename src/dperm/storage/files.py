@@ -16,6 +16,7 @@ import logging
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -104,6 +105,8 @@ def read_table(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import read_schema
 
     again = "delete it and run again; finished settings are kept"
+    # Arrow opens files without Python, which else tells who listens
+    sys.audit("open", str(path), "rb", os.O_RDONLY)
     try:
         table = unthreaded(path)
         noted = read_schema(path).metadata or {}
