@@ -93,7 +93,9 @@ def test_a_running_job_shows_the_last_line_of_its_log(
 
 def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
     log = tmp_path / "log"
-    log.write_text("ValueError: the cause\n")
+    log.write_text(
+        "two of 3 settings\nIncompleteError: made all but\nmtp: gone\n"
+    )
     start(handler, log)
     fields = {
         "rule_name": "solve",
@@ -104,8 +106,12 @@ def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
     empty = dict.fromkeys(("input", "output", "conda_env", "container_img"))
     send(handler, LogEvent.JOB_ERROR, logging.ERROR, aux={}, indent=False,
          shellcmd="dperm solve", **fields, **empty)  # fmt: skip
-    assert "ValueError: the cause" in capsys.readouterr().err
-    assert not handler.running
+    (line,) = capsys.readouterr().err.splitlines()
+    name = "solve dpcd diabetes dp_cd"
+    assert line.startswith(
+        f"{name} failed: IncompleteError: made all but; mtp: gone ("
+    )
+    assert str(log) in line and not handler.running
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,6 @@ def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
         (137, "killed by signal 9 (SIGKILL): out of memory?"),
         (143, "killed by signal 15 (SIGTERM)"),
         (139, "killed by signal 11 (SIGSEGV)"),
-        (1, "ended with exit code 1; its log says why"),
     ],
 )
 def test_the_end_of_a_job_is_one_line(handler, capsys, status, words):
@@ -126,6 +131,16 @@ Command 'set -euo pipefail; (python -m dperm solve) > log 2>&1' returned non-zer
     send(handler, level=logging.ERROR, message=text)
     told = capsys.readouterr().err
     assert words in told and told.count("\n") == 1
+
+
+def test_a_failure_whose_log_says_why_is_told_once(handler, capsys):
+    text = "Command 'dperm solve' returned non-zero exit status 1."
+    send(handler, level=logging.ERROR, message=f"CalledProcessError: {text}")
+    end = (
+        "Exiting because a job execution failed. Look above for error messages"
+    )
+    send(handler, level=logging.ERROR, message=end)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_run_that_is_terminated_says_so_in_one_line(

@@ -26,7 +26,10 @@ from dperm.storage import files
 IN_KEYS = "nothing"  # lines of progress
 NAME = "dperm"
 EVERY = 60.0  # seconds between lines on what is running
-TAIL = 400  # bytes at the end of a log that are searched for its last line
+TAIL = 4000  # bytes at the end of a log that are read
+SHOWN = 80  # characters of the last line of a running job
+REASON = 600  # characters of the error of a job that failed
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b.*:")
 # before a count stands what the name says
 _COUNT = re.compile(r"^.*?[:,] (?=\d+ )")
 # Of Snakemake's error on a failed shell command, twenty lines with the command in it.
@@ -40,7 +43,8 @@ TERMINATED = (
     "dperm: terminated, when the running jobs have ended; the same command goes on "
     "from what is stored"
 )
-FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
+# Of Snakemake at the end of a run that failed, before it says so in another way
+_REPEATED = "Exiting because a job execution failed"
 
 
 class LogHandler(LogHandlerBase):
@@ -88,14 +92,18 @@ class LogHandler(LogHandlerBase):
             if tenth > self.tenth:
                 self.tenth = tenth
                 say(f"{self.count}{self.finished}")
-        elif event in FAILURES or record.levelno >= logging.WARNING:
+        elif event == LogEvent.JOB_ERROR:
+            unknown = (fields["rule_name"], fields["log"] or [])
+            say(failure(*self.running.pop(fields["jobid"], unknown)))
+        elif (
+            event == LogEvent.GROUP_ERROR or record.levelno >= logging.WARNING
+        ):
             text = self.format(record)
-            if ended := _STATUS.search(text):
-                # after the line on the failed job
-                say(killed(int(ended[1])))
-            else:
+            ended = _STATUS.search(text)
+            if ended is None and _REPEATED not in text:
                 say(text)
-            self.running.pop(fields.get("jobid", -1), None)  # if it failed
+            elif ended and int(ended[1]) > SIGNALLED:  # else its log said why
+                say(killed(int(ended[1])))
         elif event is None and "Nothing to be done" in str(record.msg):
             say(str(record.msg))
         elif event is None and "Will exit after" in str(record.msg):
@@ -114,10 +122,17 @@ class LogHandler(LogHandlerBase):
                 say(f"{clock} {self.count}running: {'; '.join(states)}")
 
 
+def failure(name: str, logs: list[str]) -> str:
+    """What is said of a job that failed: the error in its log, and where that is."""
+    lines = last_lines(logs)
+    begins = [place for place, line in enumerate(lines) if _ERROR.match(line)]
+    reason = "; ".join(lines[begins[-1] if begins else -1 :])[:REASON]
+    text = f"{name} failed" + (f": {reason}" if reason else "")
+    return f"{text} (all of it in {logs[0]})" if logs else text
+
+
 def killed(status: int) -> str:
-    """What an exit status of a job's shell says: a failure, or the signal."""
-    if status <= SIGNALLED:
-        return f"the job ended with exit code {status}; its log says why"
+    """What an exit status of a job's shell above ``SIGNALLED`` says."""
     number = status - SIGNALLED
     names = {member.value: member.name for member in signal.Signals}
     text = f"the job was killed by signal {number} ({names.get(number, 'unknown')})"
@@ -149,12 +164,17 @@ def plan(counts: Mapping[str, int]) -> str:
 
 def state(name: str, logs: list[str]) -> str:
     """A job's name with the last line of its log, if there is one."""
+    lines = last_lines(logs)
+    return f"{name} ({_COUNT.sub('', lines[-1])[:SHOWN]})" if lines else name
+
+
+def last_lines(logs: list[str]) -> list[str]:
+    """The last lines of a log, without empty ones; none if there is no log."""
     try:
         text = Path(logs[0]).read_bytes()[-TAIL:].decode(errors="replace")
     except (OSError, IndexError):
-        return name
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{name} ({_COUNT.sub('', lines[-1])[:80]})" if lines else name
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def register() -> None:
