@@ -91,21 +91,43 @@ def test_a_running_job_shows_the_last_line_of_its_log(
     assert progress.state(*job) == f"solve dpcd diabetes dp_cd ({shown})"
 
 
+def fail(handler, log, message=None, is_of_group=False):
+    """Send what Snakemake says of a job that failed."""
+    empty = dict.fromkeys(("input", "output", "conda_env", "container_img"))
+    send(handler, LogEvent.JOB_ERROR, logging.ERROR, rule_name="solve", jobid=3,
+         rule_msg=message, log=[str(log)], aux={}, indent=is_of_group,
+         shellcmd="dperm solve", **empty)  # fmt: skip
+
+
+def test_a_failure_tells_what_the_cluster_says(handler, tmp_path, capsys):
+    log = tmp_path / "log"
+    log.write_text("two of 3 settings\n")
+    start(handler, log)
+    fail(handler, log, "SLURM status is OUT_OF_MEMORY")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "failed: SLURM status is OUT_OF_MEMORY: two of 3 settings" in line
+
+
+def test_of_a_group_those_are_told_that_failed(handler, tmp_path, capsys):
+    """Snakemake names all its jobs."""
+    send(handler, LogEvent.GROUP_ERROR, logging.ERROR, groupid="draw",
+         aux_logs=["slurm.log"], job_error_info=[])  # fmt: skip
+    log = tmp_path / "log"
+    for text in ("figures/a.png\n", "ValueError: the cause\n"):
+        log.write_text(text)
+        fail(handler, log, is_of_group=True)
+    group, member = capsys.readouterr().err.splitlines()
+    assert group == "group draw failed (all of it in slurm.log)"
+    assert member.startswith("solve failed: ValueError: the cause (")
+
+
 def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
     log = tmp_path / "log"
     log.write_text(
         "two of 3 settings\nIncompleteError: made all but\nmtp: gone\n"
     )
     start(handler, log)
-    fields = {
-        "rule_name": "solve",
-        "rule_msg": None,
-        "jobid": 3,
-        "log": [str(log)],
-    }
-    empty = dict.fromkeys(("input", "output", "conda_env", "container_img"))
-    send(handler, LogEvent.JOB_ERROR, logging.ERROR, aux={}, indent=False,
-         shellcmd="dperm solve", **fields, **empty)  # fmt: skip
+    fail(handler, log)
     (line,) = capsys.readouterr().err.splitlines()
     name = "solve dpcd diabetes dp_cd"
     assert line.startswith(

@@ -98,7 +98,8 @@ def made(
     inputs = Inputs(config.data, config.overrides)
     product = getattr(config.paper, collection)[name]
     rows = makers.read_by(config.paper, folder, product)
-    of_runs = {path.parent for path in rows if path.stem in makers.ROWS}
+    # of a run all files: folder/problem/solver has its ledger too
+    of_runs = {path.parent for path in rows if path.parents[2] == folder}
     by_digest = [*rows, *of_runs, Path(config.data.dir)]
     with trace.kept(scope, by_digest, behind, folder):
         paper = view(config.paper, "paper", scope)

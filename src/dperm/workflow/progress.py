@@ -93,11 +93,16 @@ class LogHandler(LogHandlerBase):
                 self.tenth = tenth
                 say(f"{self.count}{self.finished}")
         elif event == LogEvent.JOB_ERROR:
-            unknown = (fields["rule_name"], fields["log"] or [])
-            say(failure(*self.running.pop(fields["jobid"], unknown)))
-        elif (
-            event == LogEvent.GROUP_ERROR or record.levelno >= logging.WARNING
-        ):
+            logs = fields["log"] or []
+            unknown = (fields["rule_name"], logs)
+            name, _ = self.running.pop(fields["jobid"], unknown)
+            # of a group all jobs are named, also those that did not fail
+            if error_in(logs) or not fields["indent"]:
+                say(failure(name, logs, fields["rule_msg"]))
+        elif event == LogEvent.GROUP_ERROR:
+            logs = fields["aux_logs"] or []
+            say(failure(f"group {fields['groupid']}", logs))
+        elif record.levelno >= logging.WARNING:
             text = self.format(record)
             ended = _STATUS.search(text)
             if ended is None and _REPEATED not in text:
@@ -122,13 +127,21 @@ class LogHandler(LogHandlerBase):
                 say(f"{clock} {self.count}running: {'; '.join(states)}")
 
 
-def failure(name: str, logs: list[str]) -> str:
-    """What is said of a job that failed: the error in its log, and where that is."""
+def failure(name: str, logs: list[str], message: str | None = None) -> str:
+    """What is said of a job that failed: the error in its log, and where that is.
+
+    ``message`` is what a cluster says of it.
+    """
+    reason = error_in(logs) or "".join(last_lines(logs)[-1:])
+    text = ": ".join(filter(None, [f"{name} failed", message, reason]))
+    return f"{text} (all of it in {', '.join(logs)})" if logs else text
+
+
+def error_in(logs: list[str]) -> str:
+    """The last error in a log with the lines that follow it; empty if none."""
     lines = last_lines(logs)
     begins = [place for place, line in enumerate(lines) if _ERROR.match(line)]
-    reason = "; ".join(lines[begins[-1] if begins else -1 :])[:REASON]
-    text = f"{name} failed" + (f": {reason}" if reason else "")
-    return f"{text} (all of it in {logs[0]})" if logs else text
+    return "; ".join(lines[begins[-1] :])[:REASON] if begins else ""
 
 
 def killed(status: int) -> str:

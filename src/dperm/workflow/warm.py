@@ -71,15 +71,17 @@ class Server:
             command = [sys.executable, *COMMAND, str(number)]
             # Python prints a traceback if Ctrl-C comes while it starts
             before = signal.pthread_sigmask(signal.SIG_BLOCK, launch.CTRL_C)
-            # The server reads the pipe to learn that this process has ended.
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                pass_fds=[number],
-                env=_environment(),
-            )
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            try:
+                # The server reads the pipe to learn that this process has ended.
+                self.process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    pass_fds=[number],
+                    env=_environment(),
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.environ[launch.SERVER] = path
 
     def stop(self) -> float:
