@@ -125,7 +125,7 @@ def cd_begin(
     clip = chosen.clip * share(M)
     scale = chosen.noise_scale(mean_sensitivity(clip, problem.n))
     step = chosen.step / M
-    penalty = (problem.penalty.l1, problem.penalty.l2)
+    constants = constants_of(problem, step, clip, scale)
     columns = compressed(problem.A) if problem.is_sparse else (problem.A,)
 
     def begin() -> Call:
@@ -135,15 +135,7 @@ def cd_begin(
 
         def steps() -> np.ndarray:
             order = ((1 + np.arange(count)) % problem.p).astype(np.intp)
-            schedule = (
-                order,
-                count,
-                is_logistic(problem),
-                step,
-                clip,
-                scale,
-                *penalty,
-            )
+            schedule = (order, count, *constants)
             if problem.is_sparse:
                 derivatives = np.empty(problem.n)
                 arrays = (*columns, v, derivatives, w, problem.n)
@@ -155,6 +147,12 @@ def cd_begin(
         return steps
 
     return begin
+
+
+def constants_of(problem: Problem, *scales: Any) -> tuple[Any, ...]:
+    """Last arguments of steps in C: the loss, their scales and the penalty."""
+    penalty = problem.penalty.l1, problem.penalty.l2
+    return (is_logistic(problem), *scales, *penalty)
 
 
 def skgd_begin(
@@ -173,7 +171,7 @@ def skgd_begin(
     clip = chosen.clip * module.shares(problem.smoothness, law.sets)
     scale = chosen.noise_scale(mean_sensitivity(clip, problem.n))
     blocks = (starts, members, len(sizes))
-    penalty = (problem.penalty.l1, problem.penalty.l2)
+    constants = constants_of(problem, step, clip, scale)
 
     def begin() -> Call:
         w = np.zeros(problem.p)
@@ -184,15 +182,7 @@ def skgd_begin(
         def steps() -> np.ndarray:
             order = law.draw(drawn.sampling, count)[0].astype(np.intp)
             arrays = (problem.A, v, w, *scratch, problem.n, *blocks)
-            schedule = (
-                order,
-                count,
-                is_logistic(problem),
-                step,
-                clip,
-                scale,
-                *penalty,
-            )
+            schedule = (order, count, *constants)
             call("dp_skgd", drawn.noise, *arrays, *schedule)
             return w
 

@@ -97,18 +97,23 @@ def test_without_an_intercept_nothing_is_moved():
     assert row["status"] == "ok" and row["excess"] > 0
 
 
+def fitted(made, epsilon, seed):
+    """What a user fits who declares what the race declares."""
+    model = DPClassifier(
+        "dp_gd",
+        epsilon=epsilon,
+        random_state=seed,
+        classes=(0.0, 1.0),
+        bounds=made.declared["bounds"],
+        setting={},
+    )
+    return model.fit(made.X, made.y)
+
+
 def test_a_row_is_the_fit_that_a_user_gets():
     made = case()
     (row, _) = race.rows(made, one("dp_gd"), [2.0], 3, 2, tunings=["default"])
-    told = {
-        "classes": (0.0, 1.0),
-        "bounds": made.declared["bounds"],
-        "setting": {},
-    }
-    model = DPClassifier(
-        "dp_gd", epsilon=2.0, random_state=row["run_seed"], **told
-    )
-    model.fit(made.X, made.y)
+    model = fitted(made, 2.0, row["run_seed"])
     excess = made.excess(model.decision_function(made.X))
     assert row["excess"] == pytest.approx(excess, rel=1e-12)
     assert row["true_epsilon"] == model.epsilon_.high <= 2.0
@@ -175,15 +180,7 @@ def test_accuracy_is_the_share_of_held_out_labels_that_are_right():
     assert constant["accuracy"] == np.mean(made.y_held == (share > 0.5))
     assert free["accuracy"] > constant["accuracy"]
     (row,) = race.rows(made, one("dp_gd"), [9.0], 3, 1, tunings=["default"])
-    told = {
-        "classes": (0.0, 1.0),
-        "bounds": made.declared["bounds"],
-        "setting": {},
-    }
-    model = DPClassifier(
-        "dp_gd", epsilon=9.0, random_state=row["run_seed"], **told
-    )
-    model.fit(made.X, made.y)
+    model = fitted(made, 9.0, row["run_seed"])
     assert row["accuracy"] == np.mean(
         model.predict(made.X_held) == made.y_held
     )

@@ -18,8 +18,9 @@ from PIL import Image
 from dperm import cli
 from dperm.config import config as configuration
 from dperm.config.locate import ConfigError
+from dperm.config.scope import BeyondKeyError
 from dperm.data import digest_arrays
-from dperm.experiments import auditing, inputs, products, stages
+from dperm.experiments import auditing, inputs, makers, products, stages
 from dperm.plotting import drawing
 from dperm.report import claims, stage, texts
 from dperm.storage import files as store
@@ -740,6 +741,14 @@ def test_no_tampering_is_unseen_where_rows_are(results, watched, name):
     file, tamper, again = TAMPERED[name]
     tamper(results / file)
     assert watched(again=again)
+
+
+def test_a_product_of_rows_that_it_does_not_name_is_refused(
+    results, monkeypatch
+):
+    monkeypatch.setattr(makers, "read_by", lambda *_: [])
+    with pytest.raises(BeyondKeyError, match="add problems, sweeps or timed"):
+        products.made(configured(), "tables", "errors")
 
 
 def test_where_nothing_is_there_is_nothing_to_verify(results):

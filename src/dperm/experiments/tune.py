@@ -186,13 +186,18 @@ def fresh_tasks(
         noise = noises[row.calibration, row.passes]
         point = {"passes": row.passes, "step": row.step, "clip": row.clip}
         observed = job.checkpoints(row.passes)
-        for low in range(replicates.start, replicates.stop, RUNS):
-            shared = tuple(range(low, min(low + RUNS, replicates.stop)))
+        for shared in together(replicates):
             task = Task(
                 "evaluate", noise, row.passes, shared, [point], observed
             )
             tasks.append(task)
     return tasks
+
+
+def together(replicates: range) -> list[tuple[int, ...]]:
+    """Replicates of fresh runs in parts, each of which is a task."""
+    starts = range(0, len(replicates), RUNS)
+    return [tuple(replicates[start : start + RUNS]) for start in starts]
 
 
 def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:

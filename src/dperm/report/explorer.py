@@ -31,21 +31,14 @@ from PIL import Image
 from dperm.config import config as configuration
 from dperm.config import schema
 from dperm.config.locate import available
-from dperm.plotting import styles
+from dperm.plotting import drawing, styles
 from dperm.report import page, texts
 from dperm.report.true_epsilons import true_epsilons
 from dperm.storage import files as store
 
 log = logging.getLogger(__name__)
 
-NUMBERS = (
-    "x",
-    "mean",
-    "min",
-    "max",
-    "ci_low",
-    "ci_high",
-)  # columns of a figure
+NUMBERS = tuple(drawing.CURVE_COLUMNS[2:])  # without panel and algorithm
 CURVES_OF_CHART = 40  # a figure with more is shown as it is drawn
 PICTURE_WIDTH = 1400  # pixels of a picture inside the page
 POINTS_OF_CURVE = 40  # more points of a curve cannot be told apart on a screen

@@ -128,10 +128,7 @@ class _Run:
                 ]
             if not settings:
                 break
-            parts = [
-                tuple(replicates[low : low + tuning.RUNS])
-                for low in range(0, len(replicates), tuning.RUNS)
-            ]
+            parts = tuning.together(replicates)
             tasks = [
                 replace(task, replicates=shared)
                 for task, shared in itertools.product(settings, parts)
